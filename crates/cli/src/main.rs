@@ -1,0 +1,3 @@
+//! The program `shoal`.
+
+fn main() {}

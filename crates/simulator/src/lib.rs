@@ -1,0 +1,1 @@
+//! Drives nodes in virtual time.
