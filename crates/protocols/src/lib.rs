@@ -1,1 +1,9 @@
-//! All that a node decides.
+//! All that a Shoal node decides, and nothing that it does: no clock, no IO, no thread, no unordered map.
+//!
+//! [`protocol`] is the contract; [`node`] joins the layers; each layer is a protocol of its own.
+
+pub mod node;
+pub mod overlay;
+pub mod protocol;
+
+pub use protocol::{Chance, Ctx, Hosts, Input, KeyOf, Message, Never, Out, Protocol, Record};

@@ -1,1 +1,5 @@
-//! Drives nodes in virtual time.
+//! Drives Shoal nodes in virtual time: a world of machines, a network between them, and what befalls both.
+
+pub mod clock;
+pub mod network;
+pub mod world;

@@ -1,0 +1,443 @@
+//! CYCLON: keeps a small random sample of the grid in every node by trading cache entries.
+//!
+//! ```text
+//! P, once per period         its oldest neighbour Q
+//!     │── Shuffle ─────────────▶│  myself and some of my entries
+//!     │◀───────── ShuffleReply ─│  some of mine; both put what is new over what they gave away
+//!
+//! newcomer      introducer      a random walk … its end
+//!     │── Join ─────▶│── Walk ──────▶│── Walk ────▶│  c walks start
+//!     │◀──────────────────────────────── Welcome ──│  one entry makes room for the newcomer, which gets it
+//! ```
+//!
+//! Paper: Voulgaris, Gavidia, van Steen, 2005: enhanced shuffle, join by random walks, failures by silence.
+//! Done otherwise: no timeout of its own, since the next period judges the exchange that the last one opened; an
+//! entry that was sent away can be replaced by any exchange that ends in the meantime, but only once; a node whose
+//! cache has run empty joins again.
+//!
+//! A cache is arrays and bit masks instead of a list of structs: the search for duplicates is the hot loop, and a
+//! million nodes have to fit in memory.
+
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+use shoal_model::{NodeId, Span};
+
+use crate::protocol::{self, Chance, Ctx, Input, Never, Protocol};
+
+/// The most entries that a cache can have: one per bit of a mask.
+pub const CACHE_MAX: usize = 64;
+
+/// What CYCLON can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Entries in a cache (c); the PeerSim configurations of the authors use 20.
+    pub cache: u8,
+    /// Entries that change hands in a shuffle (ℓ), the sender's own included; 8 there.
+    pub shuffle: u8,
+    /// Steps of a join's random walk: about the average path length.
+    pub walk: u8,
+    /// The time between two shuffles of one node (ΔT), in milliseconds.
+    pub period_ms: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { cache: 20, shuffle: 8, walk: 4, period_ms: 10_000 }
+    }
+}
+
+/// Why a configuration makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// No entries, or more than a mask has bits.
+    #[error("cache = {0}: must be 1 to {CACHE_MAX}")]
+    Cache(u8),
+    /// A shuffle of nothing, or of more than there is.
+    #[error("shuffle = {shuffle}: must be 1 to the size of the cache ({cache})")]
+    Shuffle {
+        /// What was asked for.
+        shuffle: u8,
+        /// What there is.
+        cache: u8,
+    },
+    /// A period of no time.
+    #[error("period_ms = 0: must be at least 1")]
+    Period,
+}
+
+impl Config {
+    /// Says what makes no sense, if anything.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.cache == 0 || usize::from(self.cache) > CACHE_MAX {
+            return Err(ConfigError::Cache(self.cache));
+        }
+        if self.shuffle == 0 || self.shuffle > self.cache {
+            return Err(ConfigError::Shuffle { shuffle: self.shuffle, cache: self.cache });
+        }
+        if self.period_ms == 0 {
+            return Err(ConfigError::Period);
+        }
+        Ok(())
+    }
+
+    fn period(&self) -> Span {
+        Span::from_millis(u64::from(self.period_ms))
+    }
+}
+
+/// What travels with an entry besides its address: nothing, or a plan, coordinates …
+pub trait Payload: Clone + std::fmt::Debug + Default + PartialEq + Eq + std::hash::Hash + Send {
+    /// The bytes that it adds to an entry.
+    fn bytes(&self) -> u64;
+}
+
+impl Payload for () {
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// A neighbour, as it travels between caches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Entry<X = ()> {
+    /// Who it is.
+    pub node: NodeId,
+    /// Shuffles that its holders have done since the node itself made the entry.
+    pub age: u16,
+    /// What it said of itself then.
+    pub payload: X,
+}
+
+/// What an entry is accounted for on the wire: id, age and a signed address record.
+const ENTRY_BYTES: u64 = 64;
+/// What any message is accounted for besides its content.
+const HEADER_BYTES: u64 = 32;
+
+/// What nodes say to each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message<X = ()> {
+    /// Trade with me; answered by [`Message::ShuffleReply`].
+    Shuffle(Box<[Entry<X>]>),
+    /// My side of the trade.
+    ShuffleReply(Box<[Entry<X>]>),
+    /// Let me in: start walks for me.
+    Join,
+    /// Find a place for the newcomer; answered to it by [`Message::Welcome`] where the walk ends.
+    Walk {
+        /// Who wants to get in, as an entry of age 0.
+        newcomer: Entry<X>,
+        /// Steps left.
+        steps: u8,
+    },
+    /// An entry that made room for you.
+    Welcome(Entry<X>),
+}
+
+impl<X: Payload> protocol::Message for Message<X> {
+    const KINDS: &'static [&'static str] = &["shuffle", "shuffle_reply", "join", "walk", "welcome"];
+
+    fn kind(&self) -> usize {
+        match self {
+            Message::Shuffle(_) => 0,
+            Message::ShuffleReply(_) => 1,
+            Message::Join => 2,
+            Message::Walk { .. } => 3,
+            Message::Welcome(_) => 4,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let size = |entry: &Entry<X>| ENTRY_BYTES + entry.payload.bytes();
+        HEADER_BYTES
+            + match self {
+                Message::Shuffle(entries) | Message::ShuffleReply(entries) => entries.iter().map(size).sum(),
+                Message::Join => ENTRY_BYTES,
+                Message::Walk { newcomer: entry, .. } | Message::Welcome(entry) => size(entry),
+            }
+    }
+}
+
+/// What the layer above asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// Enter the grid through this node, and again through it whenever nobody is left in the cache.
+    Join(NodeId),
+    /// Take these nodes as neighbours, as far as there is room: a start from a known picture.
+    Meet(Box<[NodeId]>),
+}
+
+/// Time for the next shuffle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cycle;
+
+/// What the layer above gets to know.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A neighbour did not answer, and is no longer one.
+    Silent(NodeId),
+}
+
+/// A node's cache, and the exchange that it has open.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cyclon<X = ()> {
+    config: Config,
+    me: NodeId,
+    /// Whom to ask for entry when the cache is empty.
+    introducer: Option<NodeId>,
+    /// What others shall know of this node; goes out with its own entry.
+    payload: X,
+    /// Neighbours by slot; an empty slot names this node itself, so that one scan finds self and duplicates.
+    nodes: Box<[NodeId]>,
+    ages: Box<[u16]>,
+    payloads: Box<[X]>,
+    /// Which slots hold a neighbour.
+    full: u64,
+    /// Which slots were sent away in the open exchange and still hold what was sent.
+    lent: u64,
+    /// Whom this node awaits an answer from.
+    partner: Option<NodeId>,
+}
+
+impl<X: Payload> Protocol for Cyclon<X> {
+    type Config = Config;
+    type Command = Command;
+    type Message = Message<X>;
+    type Timer = Cycle;
+    type Record = Never;
+    type Action = Never;
+    type Outcome = Never;
+    type Event = Event;
+
+    fn restore(config: &Config, me: NodeId, _records: impl Iterator<Item = Never>) -> Cyclon<X> {
+        let cache = usize::from(config.cache);
+        Cyclon {
+            config: *config,
+            me,
+            introducer: None,
+            payload: X::default(),
+            nodes: vec![me; cache].into_boxed_slice(),
+            ages: vec![0; cache].into_boxed_slice(),
+            payloads: vec![X::default(); cache].into_boxed_slice(),
+            full: 0,
+            lent: 0,
+            partner: None,
+        }
+    }
+
+    fn handle(&mut self, input: Input<Self>, ctx: &mut Ctx<'_, Self>) {
+        match input {
+            // A random phase keeps the nodes from shuffling in step.
+            Input::Boot => {
+                let phase = ctx.chance.random_range(0..self.config.period().as_micros());
+                ctx.wake_after(Span::from_micros(phase), Cycle);
+            }
+            Input::Command(Command::Join(introducer)) => {
+                self.introducer = Some(introducer);
+                self.ask_for_entry(ctx);
+            }
+            Input::Command(Command::Meet(nodes)) => {
+                for &node in nodes.iter() {
+                    self.merge([Entry { node, age: 0, payload: X::default() }], 0);
+                }
+            }
+            Input::Message { from, message } => match message {
+                Message::Shuffle(entries) => self.on_shuffle(from, entries, ctx),
+                Message::ShuffleReply(entries) => self.on_reply(from, entries),
+                Message::Join => self.on_join(from, ctx),
+                Message::Walk { newcomer, steps } => self.on_walk(newcomer, steps, ctx),
+                Message::Welcome(entry) => self.merge([entry], 0),
+            },
+            Input::Timer(Cycle) => self.on_cycle(ctx),
+            Input::Done(never) => match never {},
+        }
+    }
+}
+
+impl<X: Payload> Cyclon<X> {
+    /// The neighbours, in no particular order.
+    pub fn neighbours(&self) -> impl Iterator<Item = NodeId> + '_ {
+        bits(self.full).map(|slot| self.nodes[slot])
+    }
+
+    /// The neighbours with age and payload.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<X>> + '_ {
+        bits(self.full).map(|slot| self.entry(slot))
+    }
+
+    /// How many neighbours there are.
+    pub fn degree(&self) -> usize {
+        self.full.count_ones() as usize
+    }
+
+    /// Tells others this of us from now on.
+    pub fn describe(&mut self, payload: X) {
+        self.payload = payload;
+    }
+
+    /// A neighbour found dead by other means makes room.
+    pub fn forget(&mut self, node: NodeId) {
+        if let Some(slot) = bits(self.full).find(|&slot| self.nodes[slot] == node) {
+            self.clear(slot);
+        }
+    }
+
+    /// Step 1 to 3 of the enhanced shuffle.
+    fn on_cycle(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.wake_after(self.config.period(), Cycle);
+        self.lent = 0;
+        if let Some(silent) = self.partner.take() {
+            ctx.report(Event::Silent(silent));
+        }
+        for age in &mut self.ages {
+            *age = age.saturating_add(1);
+        }
+        let Some(oldest) = self.oldest() else {
+            self.ask_for_entry(ctx);
+            return;
+        };
+        let partner = self.nodes[oldest];
+        self.clear(oldest);
+        self.lent = self.sample(usize::from(self.config.shuffle) - 1, ctx.chance);
+        self.partner = Some(partner);
+        let entries = std::iter::once(self.own_entry()).chain(bits(self.lent).map(|slot| self.entry(slot)));
+        ctx.send(partner, Message::Shuffle(entries.collect()));
+    }
+
+    fn on_shuffle(&mut self, from: NodeId, entries: Box<[Entry<X>]>, ctx: &mut Ctx<'_, Self>) {
+        let given = self.sample(usize::from(self.config.shuffle), ctx.chance);
+        ctx.send(from, Message::ShuffleReply(bits(given).map(|slot| self.entry(slot)).collect()));
+        self.merge(entries, given);
+    }
+
+    fn on_reply(&mut self, from: NodeId, entries: Box<[Entry<X>]>) {
+        // A late or doubled answer finds its exchange closed.
+        if self.partner == Some(from) {
+            self.partner = None;
+            let lent = std::mem::take(&mut self.lent);
+            self.merge(entries, lent);
+        }
+    }
+
+    fn on_join(&mut self, newcomer: NodeId, ctx: &mut Ctx<'_, Self>) {
+        let newcomer = Entry { node: newcomer, age: 0, payload: X::default() };
+        for _ in 0..self.config.cache {
+            self.on_walk(newcomer.clone(), self.config.walk, ctx);
+        }
+    }
+
+    fn on_walk(&mut self, newcomer: Entry<X>, steps: u8, ctx: &mut Ctx<'_, Self>) {
+        let others = bits(self.full).filter(|&slot| self.nodes[slot] != newcomer.node).count();
+        if steps > 0 && others > 0 {
+            let pick = ctx.chance.random_range(0..others);
+            let next = self.neighbours().filter(|&node| node != newcomer.node).nth(pick);
+            let next = next.expect("there are that many");
+            // A peer may claim any number of steps; we know how many there can be.
+            let steps = (steps - 1).min(self.config.walk);
+            ctx.send(next, Message::Walk { newcomer, steps });
+            return;
+        }
+        self.make_room(newcomer, ctx);
+    }
+
+    /// The walk ends here: an entry of ours moves to the newcomer, which takes its place.
+    fn make_room(&mut self, newcomer: Entry<X>, ctx: &mut Ctx<'_, Self>) {
+        if newcomer.node == self.me {
+            return;
+        }
+        let welcome = |entry| Message::Welcome(entry);
+        if self.nodes.contains(&newcomer.node) {
+            ctx.send(newcomer.node, welcome(self.own_entry()));
+        } else if let Some(slot) = bits(!self.full).next().filter(|&slot| slot < self.nodes.len()) {
+            self.put(slot, newcomer.clone());
+            ctx.send(newcomer.node, welcome(self.own_entry()));
+        } else {
+            let slot = ctx.chance.random_range(0..self.nodes.len());
+            let moved = self.entry(slot);
+            self.lent &= !(1 << slot);
+            self.put(slot, newcomer.clone());
+            ctx.send(newcomer.node, welcome(moved));
+        }
+    }
+
+    fn ask_for_entry(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if let Some(introducer) = self.introducer.filter(|&introducer| introducer != self.me) {
+            ctx.send(introducer, Message::Join);
+        }
+    }
+
+    /// Takes what is new: into empty slots first, then over `given`, the slots sent away in this exchange.
+    fn merge(&mut self, entries: impl IntoIterator<Item = Entry<X>>, given: u64) {
+        let all = u64::MAX >> (64 - self.nodes.len());
+        // A slot that another exchange has already filled anew is no longer ours to give.
+        let mut given = given & self.full;
+        for entry in entries.into_iter().take(CACHE_MAX) {
+            if entry.node == self.me || self.nodes.contains(&entry.node) {
+                continue;
+            }
+            let empty = all & !self.full;
+            let free = if empty != 0 { empty } else { given };
+            if free == 0 {
+                return;
+            }
+            let slot = free.trailing_zeros() as usize;
+            given &= !(1 << slot);
+            self.lent &= !(1 << slot);
+            self.put(slot, entry);
+        }
+    }
+
+    fn oldest(&self) -> Option<usize> {
+        bits(self.full).max_by_key(|&slot| (self.ages[slot], std::cmp::Reverse(slot)))
+    }
+
+    /// A random set of at most `count` full slots.
+    fn sample(&self, count: usize, chance: &mut Chance) -> u64 {
+        let held = self.degree();
+        if held <= count {
+            return self.full;
+        }
+        let mut slots = [0u8; CACHE_MAX];
+        for (place, slot) in slots.iter_mut().zip(bits(self.full)) {
+            *place = slot as u8;
+        }
+        let mut chosen = 0;
+        for drawn in 0..count {
+            let pick = chance.random_range(drawn as u32..held as u32) as usize;
+            slots.swap(drawn, pick);
+            chosen |= 1 << slots[drawn];
+        }
+        chosen
+    }
+
+    fn own_entry(&self) -> Entry<X> {
+        Entry { node: self.me, age: 0, payload: self.payload.clone() }
+    }
+
+    fn entry(&self, slot: usize) -> Entry<X> {
+        Entry { node: self.nodes[slot], age: self.ages[slot], payload: self.payloads[slot].clone() }
+    }
+
+    fn put(&mut self, slot: usize, entry: Entry<X>) {
+        self.nodes[slot] = entry.node;
+        self.ages[slot] = entry.age;
+        self.payloads[slot] = entry.payload;
+        self.full |= 1 << slot;
+    }
+
+    fn clear(&mut self, slot: usize) {
+        self.nodes[slot] = self.me;
+        self.payloads[slot] = X::default();
+        self.full &= !(1 << slot);
+        self.lent &= !(1 << slot);
+    }
+}
+
+/// The set bits of a mask, lowest first.
+fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(bit)
+    })
+}

@@ -1,0 +1,3 @@
+//! Overlays: how a node comes to know some of the others.
+
+pub mod cyclon;

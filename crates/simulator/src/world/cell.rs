@@ -1,0 +1,109 @@
+//! A simulated machine: the node that runs on it, its two streams of chance, its disk and its processes.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use shoal_model::{NodeId, Span, Time};
+use shoal_protocols::{Chance, KeyOf, Protocol};
+
+use crate::clock::Clock;
+
+/// A simulated machine.
+pub(super) struct Cell<P: Protocol> {
+    /// What runs on it; of a machine that is down, what ran last.
+    pub core: P,
+    /// The node's own chance.
+    pub chance: Chance,
+    pub outside: Outside<P>,
+}
+
+/// All of a machine but its core: what the node's effects change.
+pub(super) struct Outside<P: Protocol> {
+    /// The chance of what the node sends: delays and losses.
+    pub luck: Chance,
+    /// Counts what this node has put on the agenda, to order what is due at once.
+    pub count: u32,
+    /// Counts the node's lives; timers and outcomes of an earlier one are void.
+    pub life: u32,
+    pub up: bool,
+    /// What few machines of a large world need.
+    pub rare: Option<Box<Rare<P>>>,
+}
+
+/// What a machine has once it saves, acts or suffers something.
+pub(super) struct Rare<P: Protocol> {
+    pub disk: BTreeMap<KeyOf<P>, P::Record>,
+    /// Writes that are not durable yet, and what waits for them, in the order asked.
+    pub waiting: VecDeque<Waiting<P>>,
+    /// How long a write takes to become durable.
+    pub fsync: Span,
+    pub executor: Option<Box<dyn Executor<P>>>,
+    pub clock: Clock,
+    /// Effects left until the machine dies in the middle of a batch.
+    pub effects_left: Option<u32>,
+}
+
+/// An effect that has been asked for behind a write that is not durable yet.
+pub(super) enum Waiting<P: Protocol> {
+    Write { durable_at: Time, write: Write<P> },
+    Send { to: NodeId, message: P::Message },
+    Act(P::Action),
+    Report(P::Event),
+}
+
+/// A change of the disk.
+pub(super) enum Write<P: Protocol> {
+    Save(P::Record),
+    Erase(KeyOf<P>),
+}
+
+/// The processes of one machine. A crash of the machine drops it.
+pub trait Executor<P: Protocol>: Send {
+    /// Carries an action out; what comes of it is due after the given span.
+    fn perform(&mut self, now: Time, action: P::Action) -> Vec<(Span, P::Outcome)>;
+
+    /// An outcome is due: whether it still holds, or was overtaken by a later action.
+    fn holds(&mut self, now: Time, outcome: &P::Outcome) -> bool;
+}
+
+impl<P: Protocol> Default for Rare<P> {
+    fn default() -> Rare<P> {
+        Rare {
+            disk: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            fsync: Span::ZERO,
+            executor: None,
+            clock: Clock::default(),
+            effects_left: None,
+        }
+    }
+}
+
+impl<P: Protocol> Rare<P> {
+    pub fn write(&mut self, write: Write<P>) {
+        match write {
+            Write::Save(record) => {
+                use shoal_protocols::Record;
+                self.disk.insert(record.key(), record);
+            }
+            Write::Erase(key) => {
+                self.disk.remove(&key);
+            }
+        }
+    }
+}
+
+impl<P: Protocol> Outside<P> {
+    pub fn rare(&mut self) -> &mut Rare<P> {
+        self.rare.get_or_insert_default()
+    }
+
+    /// The node's clock, read at a time of the world.
+    pub fn local(&self, world: Time) -> Time {
+        self.rare.as_ref().map_or(world, |rare| rare.clock.local(world))
+    }
+
+    pub fn next_count(&mut self) -> u32 {
+        self.count = self.count.wrapping_add(1);
+        self.count
+    }
+}

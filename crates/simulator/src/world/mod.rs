@@ -1,0 +1,230 @@
+//! The world: machines that run nodes in virtual time, on any number of threads, with the same bytes.
+//!
+//! Machines are dealt out to *shards*, one per thread. A message takes at least the network's least delay, so
+//! all that is due within that *lookahead* can be handled by each shard on its own; then they exchange what they
+//! sent each other and go on. Each machine sees its inputs in the order (time, sender, sender's count) and draws
+//! from its own two streams, so the number of threads changes nothing.
+//!
+//! ```text
+//! shard 0  ──inputs──▶│exchange│──inputs──▶│exchange│──▶
+//! shard 1  ──inputs──▶│        │──inputs──▶│        │──▶
+//!          one lookahead         one lookahead
+//! ```
+
+mod cell;
+mod parallel;
+mod shard;
+mod slab;
+mod wheel;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rand_xoshiro::rand_core::SeedableRng;
+use shoal_model::{NodeId, Span, Time};
+use shoal_protocols::{Chance, KeyOf, Message, Protocol};
+
+use crate::clock::Clock;
+use crate::network::Network;
+pub use cell::Executor;
+use cell::{Cell, Outside};
+use shard::{Shard, Turn, node_id};
+
+/// Machines that run nodes in virtual time.
+pub struct World<P: Protocol> {
+    setup: Arc<Setup<P>>,
+    shards: Vec<Shard<P>>,
+    now: Time,
+}
+
+/// How a world is made.
+pub struct Setup<P: Protocol> {
+    /// From which all chance flows.
+    pub seed: u64,
+    /// How many machines there will ever be.
+    pub machines: u32,
+    /// How messages travel.
+    pub network: Network,
+    /// What a node is told at its making.
+    pub configure: Box<dyn Fn(NodeId) -> P::Config + Send + Sync>,
+    /// What runs the processes of a machine.
+    pub executor: Box<dyn Fn(NodeId) -> Box<dyn Executor<P>> + Send + Sync>,
+    /// Whether what nodes report and do is kept.
+    pub watch: bool,
+    /// Whether each message sent is kept as well.
+    pub story: bool,
+}
+
+/// Something that was seen from outside.
+#[derive(Clone, Debug)]
+pub struct Sight<P: Protocol> {
+    /// When.
+    pub at: Time,
+    /// At which node.
+    pub node: NodeId,
+    /// What.
+    pub saw: Saw<P>,
+}
+
+/// What can be seen from outside.
+#[derive(Clone, Debug)]
+pub enum Saw<P: Protocol> {
+    /// The node reported something.
+    Event(P::Event),
+    /// The node had something done.
+    Act(P::Action),
+    /// The node said something.
+    Send(NodeId, P::Message),
+    /// The machine stopped.
+    Crash,
+    /// The machine started anew.
+    Restart,
+}
+
+/// Messages and bytes of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// How many were sent.
+    pub messages: u64,
+    /// What they were accounted for.
+    pub bytes: u64,
+}
+
+impl<P> World<P>
+where
+    P: Protocol + Send,
+    P::Config: Send + Sync,
+{
+    /// A world on this many threads; a network without any delay leaves no lookahead, and runs on one.
+    pub fn new(setup: Setup<P>, threads: usize) -> World<P> {
+        let setup = Arc::new(setup);
+        let threads = if setup.network.least_delay() == Span::ZERO { 1 } else { threads.max(1) as u32 };
+        let mut shards: Vec<Shard<P>> = (0..threads)
+            .map(|number| {
+                Shard::new(Arc::clone(&setup), number, threads, setup.machines.div_ceil(threads) as usize)
+            })
+            .collect();
+        for index in 0..setup.machines {
+            let id = node_id(index);
+            let core = P::restore(&(setup.configure)(id), id, std::iter::empty());
+            let stream = |purpose: u64| Chance::seed_from_u64(mix(setup.seed, purpose, u64::from(index)));
+            let outside = Outside { luck: stream(2), count: 0, life: 0, up: false, rare: None };
+            shards[(index % threads) as usize].cells.push(Cell { core, chance: stream(1), outside });
+        }
+        World { setup, shards, now: Time::ZERO }
+    }
+
+    /// Starts a machine at a time.
+    pub fn boot(&mut self, at: Time, node: NodeId) {
+        self.plan(at, node, Turn::Restart);
+    }
+
+    /// Has the user ask a node for something at a time.
+    pub fn command(&mut self, at: Time, node: NodeId, command: P::Command) {
+        self.plan(at, node, Turn::Command(command));
+    }
+
+    /// Stops a machine at a time: what it had not saved is lost.
+    pub fn crash(&mut self, at: Time, node: NodeId) {
+        self.plan(at, node, Turn::Crash);
+    }
+
+    /// Stops a machine in the middle of what it does, after so many more effects from a time on.
+    pub fn crash_after(&mut self, at: Time, node: NodeId, effects: u32) {
+        self.plan(at, node, Turn::CrashAfter(effects));
+    }
+
+    /// Makes the writes of a machine take this long from a time on.
+    pub fn fsync(&mut self, at: Time, node: NodeId, span: Span) {
+        self.plan(at, node, Turn::Fsync(span));
+    }
+
+    /// Gives a machine another clock from a time on.
+    pub fn clock(&mut self, at: Time, node: NodeId, clock: Clock) {
+        self.plan(at, node, Turn::Clock(clock));
+    }
+
+    /// The time up to which everything has happened.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// All machines, in order, whether up or down.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<P> {
+        (0..self.setup.machines).map(node_id)
+    }
+
+    /// Whether a machine is up.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.cell(node).outside.up
+    }
+
+    /// What runs on a machine.
+    pub fn core(&self, node: NodeId) -> &P {
+        &self.cell(node).core
+    }
+
+    /// What a machine has durably saved.
+    pub fn disk(&self, node: NodeId) -> BTreeMap<KeyOf<P>, P::Record> {
+        self.cell(node).outside.rare.as_ref().map(|rare| rare.disk.clone()).unwrap_or_default()
+    }
+
+    /// How many inputs were handled.
+    pub fn handled(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.engine.handled).sum()
+    }
+
+    /// What was sent, by kind.
+    pub fn traffic(&self) -> BTreeMap<&'static str, Traffic> {
+        let sum = |kind: usize| {
+            self.shards.iter().map(|shard| shard.engine.traffic[kind]).fold(
+                Traffic::default(),
+                |sum, (n, b)| Traffic { messages: sum.messages + n, bytes: sum.bytes + b },
+            )
+        };
+        P::Message::KINDS.iter().enumerate().map(|(kind, &name)| (name, sum(kind))).collect()
+    }
+
+    /// Takes what was seen since the last call, in the order of time and node.
+    pub fn sights(&mut self) -> Vec<Sight<P>> {
+        let mut sights: Vec<Sight<P>> =
+            self.shards.iter_mut().flat_map(|shard| std::mem::take(&mut shard.engine.sights)).collect();
+        // Stable: what one node did at one time stays in order.
+        sights.sort_by_key(|sight| (sight.at, sight.node));
+        sights
+    }
+
+    /// Lets everything happen that is due before `until`.
+    pub fn run_before(&mut self, until: Time) {
+        if let [only] = self.shards.as_mut_slice() {
+            only.run_before(until);
+        } else {
+            parallel::run_before(&mut self.shards, self.setup.network.least_delay(), until);
+        }
+        self.now = until;
+    }
+
+    fn plan(&mut self, at: Time, node: NodeId, turn: Turn<P>) {
+        let index = self.index(node);
+        let shards = self.shards.len() as u32;
+        self.shards[(index % shards) as usize].plan(at.max(self.now), index / shards, turn);
+    }
+
+    fn cell(&self, node: NodeId) -> &Cell<P> {
+        let index = self.index(node) as usize;
+        &self.shards[index % self.shards.len()].cells[index / self.shards.len()]
+    }
+
+    fn index(&self, node: NodeId) -> u32 {
+        assert!(node.0 >= 1 && node.0 <= u64::from(self.setup.machines), "there is no machine {node}");
+        (node.0 - 1) as u32
+    }
+}
+
+fn mix(seed: u64, purpose: u64, index: u64) -> u64 {
+    let mut z =
+        seed ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index.wrapping_mul(0xd1b5_4a32_d192_ed03);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

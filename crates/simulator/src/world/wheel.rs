@@ -1,0 +1,231 @@
+//! The agenda of a shard: a timing wheel that hands out what is due, earliest first.
+//!
+//! Most of what is put in is due within seconds, in no order at all; a heap would pay a cache miss per level for
+//! each. The wheel links an entry into the slot of its time and sorts a slot only when its turn comes. What is due
+//! beyond one turn of the wheel waits in a heap.
+//!
+//! Costs: O(1) to put in and O(log k) amortised to take out, with k entries in a slot; 24 bytes an entry.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use shoal_model::Time;
+
+/// Microseconds of a slot as a power of two: 256 µs.
+const SLOT_BITS: u32 = 8;
+/// Slots of a turn: 16.8 s.
+const SLOTS: u64 = 1 << 16;
+const NONE: u32 = u32::MAX;
+
+/// Something that is due: when, for which node of the shard, and where to find the rest of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Due {
+    /// When.
+    pub at: Time,
+    /// For which node, by its place in the shard.
+    pub node: u32,
+    /// Where the content lies; the wheel does not look.
+    pub what: u32,
+}
+
+/// The agenda of a shard.
+#[derive(Debug)]
+pub struct Wheel {
+    /// The first entry of each slot of this turn.
+    heads: Box<[u32]>,
+    /// Which slots have entries, a bit each.
+    filled: Box<[u64]>,
+    links: Vec<Link>,
+    /// The first of the unused links.
+    unused: u32,
+    /// What is left of the slot whose turn it is, latest first.
+    open: Vec<Due>,
+    /// The number of the open slot since time zero; slots before it are past.
+    turn: u64,
+    far: BinaryHeap<Reverse<Due>>,
+    near: usize,
+}
+
+#[derive(Debug)]
+struct Link {
+    due: Due,
+    next: u32,
+}
+
+impl Wheel {
+    /// An empty agenda with room for this many entries.
+    pub fn with_capacity(entries: usize) -> Wheel {
+        Wheel {
+            heads: vec![NONE; SLOTS as usize].into_boxed_slice(),
+            filled: vec![0; SLOTS as usize / 64].into_boxed_slice(),
+            links: Vec::with_capacity(entries),
+            unused: NONE,
+            open: Vec::new(),
+            turn: 0,
+            far: BinaryHeap::new(),
+            near: 0,
+        }
+    }
+
+    /// Puts an entry in. It must not be due before what was last taken out.
+    ///
+    /// `tie` orders entries for one node at one time.
+    pub fn put(&mut self, due: Due, tie: impl Fn(u32, u32) -> Ordering) {
+        let slot = slot_of(due.at);
+        if slot <= self.turn && !(self.open.is_empty() && slot == self.turn) {
+            let place = self.open.partition_point(|other| order(other, &due, &tie) == Ordering::Greater);
+            self.open.insert(place, due);
+        } else if slot < self.turn + SLOTS {
+            self.link(slot, due);
+        } else {
+            self.far.push(Reverse(due));
+        }
+    }
+
+    /// When the earliest entry is due, if it is due before `until`.
+    pub fn next_before(&mut self, until: Time, tie: impl Fn(u32, u32) -> Ordering) -> Option<Time> {
+        if self.open.is_empty() {
+            self.open_next(until, tie);
+        }
+        self.open.last().map(|due| due.at).filter(|&at| at < until)
+    }
+
+    /// Takes the earliest entry out, if it is due before `until`.
+    pub fn take_before(&mut self, until: Time, tie: impl Fn(u32, u32) -> Ordering) -> Option<Due> {
+        self.next_before(until, tie)?;
+        self.open.pop()
+    }
+
+    /// The entry that comes after the one last taken, if it is already known.
+    pub fn peek(&self) -> Option<Due> {
+        self.open.last().copied()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.near + self.open.len() + self.far.len()
+    }
+
+    fn link(&mut self, slot: u64, due: Due) {
+        let place = (slot % SLOTS) as usize;
+        let link = Link { due, next: self.heads[place] };
+        let index = if self.unused == NONE {
+            self.links.push(link);
+            u32::try_from(self.links.len() - 1).expect("fewer than 2^32 entries")
+        } else {
+            let index = self.unused;
+            self.unused = std::mem::replace(&mut self.links[index as usize], link).next;
+            index
+        };
+        self.heads[place] = index;
+        self.filled[place / 64] |= 1 << (place % 64);
+        self.near += 1;
+    }
+
+    /// Moves on to the next slot that has entries and begins before `until`, and sorts it.
+    fn open_next(&mut self, until: Time, tie: impl Fn(u32, u32) -> Ordering) {
+        let near = self.next_filled();
+        let far = self.far.peek().map(|Reverse(due)| slot_of(due.at));
+        let Some(slot) = [near, far].into_iter().flatten().min().filter(|&slot| start_of(slot) < until)
+        else {
+            return;
+        };
+        self.turn = slot;
+        while let Some(Reverse(due)) = self.far.peek()
+            && slot_of(due.at) < self.turn + SLOTS
+        {
+            let due = *due;
+            self.far.pop();
+            self.link(slot_of(due.at), due);
+        }
+        let place = (slot % SLOTS) as usize;
+        let mut index = std::mem::replace(&mut self.heads[place], NONE);
+        self.filled[place / 64] &= !(1 << (place % 64));
+        while index != NONE {
+            let link = &mut self.links[index as usize];
+            self.open.push(link.due);
+            let next = std::mem::replace(&mut link.next, self.unused);
+            self.unused = index;
+            index = next;
+        }
+        self.near -= self.open.len();
+        self.open.sort_unstable_by(|a, b| order(b, a, &tie));
+    }
+
+    /// The first slot from the open one on that has entries, within one turn.
+    fn next_filled(&self) -> Option<u64> {
+        if self.near == 0 {
+            return None;
+        }
+        let start = self.turn % SLOTS;
+        let words = SLOTS / 64;
+        let first = start / 64;
+        for step in 0..=words {
+            let index = (first + step) % words;
+            let mut word = self.filled[index as usize];
+            // The word of the open slot is looked at twice: first from the slot on, at last up to it.
+            if step == 0 {
+                word &= u64::MAX << (start % 64);
+            } else if step == words {
+                word &= !(u64::MAX << (start % 64));
+            }
+            if word != 0 {
+                let place = index * 64 + u64::from(word.trailing_zeros());
+                return Some(self.turn + (place + SLOTS - start) % SLOTS);
+            }
+        }
+        None
+    }
+}
+
+fn order(a: &Due, b: &Due, tie: impl Fn(u32, u32) -> Ordering) -> Ordering {
+    (a.at, a.node).cmp(&(b.at, b.node)).then_with(|| tie(a.what, b.what))
+}
+
+fn slot_of(at: Time) -> u64 {
+    at.as_micros() >> SLOT_BITS
+}
+
+fn start_of(slot: u64) -> Time {
+    Time::from_micros(slot << SLOT_BITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against a sorted list: what comes out is the earliest, whatever was put in between.
+        #[test]
+        fn entries_come_out_by_time_node_and_tie(
+            steps in prop::collection::vec((0u64..40_000_000, 0u32..4, 0u32..1000, 0usize..3), 1..200)
+        ) {
+            let mut wheel = Wheel::with_capacity(0);
+            let mut naive: Vec<Due> = Vec::new();
+            let mut now = Time::ZERO;
+            let tie = |a: u32, b: u32| a.cmp(&b);
+            for (delay, node, what, takes) in steps {
+                let delay = if delay % 3 == 0 { delay % 700 } else { delay };
+                let due = Due { at: now + shoal_model::Span::from_micros(delay), node, what };
+                wheel.put(due, tie);
+                naive.push(due);
+                for _ in 0..takes {
+                    naive.sort_unstable();
+                    let until = naive.first().map_or(Time::ZERO, |due| due.at + shoal_model::Span::from_micros(1));
+                    prop_assert_eq!(wheel.take_before(until - shoal_model::Span::from_micros(1), tie), None);
+                    let expected = (!naive.is_empty()).then(|| naive.remove(0));
+                    prop_assert_eq!(wheel.take_before(until, tie), expected);
+                    now = expected.map_or(now, |due| due.at);
+                }
+                prop_assert_eq!(wheel.len(), naive.len());
+            }
+            naive.sort_unstable();
+            for due in naive {
+                prop_assert_eq!(wheel.take_before(Time::NEVER, tie), Some(due));
+            }
+            prop_assert_eq!(wheel.take_before(Time::NEVER, tie), None);
+        }
+    }
+}
