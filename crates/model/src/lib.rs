@@ -4,8 +4,18 @@
 
 pub mod amount;
 pub mod id;
+pub mod machine;
+pub mod resources;
+#[cfg(test)]
+mod samples;
+pub mod text;
 pub mod time;
+pub mod units;
 
 pub use amount::Amount;
 pub use id::{Epoch, JobId, NodeId, Rank};
+pub use machine::{Machine, Speed};
+pub use resources::Resources;
+pub use text::{Architecture, Expression, Line, Name, System};
 pub use time::{Span, Time};
+pub use units::{Size, Thousandths};
