@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use minicbor::decode::{self, Decoder};
 use minicbor::{CborLen, Decode, Encode};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::resources::{self, Resources};
 use crate::text::{Architecture, Line, Name, System};
@@ -42,7 +42,7 @@ pub struct Machine {
     pub organisation: Option<Name>,
     /// What its owner says of it.
     #[cbor(n(5), decode_with = "decode_labels", skip_if = "BTreeMap::is_empty")]
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "deserialize_labels", skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: Labels,
 }
 
@@ -130,10 +130,16 @@ impl From<Speed> for Thousandths {
 pub(crate) fn decode_labels<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Labels, decode::Error> {
     let at = d.position();
     let labels = Labels::decode(d, ctx)?;
-    if labels.len() > MAX_LABELS {
-        return Err(decode::Error::message(format!("{} labels, at most {MAX_LABELS}", labels.len())).at(at));
-    }
-    Ok(labels)
+    too_many(&labels).map_or(Ok(labels), |problem| Err(decode::Error::message(problem).at(at)))
+}
+
+fn deserialize_labels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
+    let labels = Labels::deserialize(deserializer)?;
+    too_many(&labels).map_or(Ok(labels), |problem| Err(de::Error::custom(problem)))
+}
+
+fn too_many(labels: &Labels) -> Option<String> {
+    (labels.len() > MAX_LABELS).then(|| format!("{} labels, at most {MAX_LABELS}", labels.len()))
 }
 
 #[cfg(test)]
@@ -157,6 +163,18 @@ mod tests {
             "architecture = 'x86_64'\nsystem = 'linux'\nsped = 2\n[capacity]\ncores = 4\n",
         );
         assert!(error.unwrap_err().to_string().contains("unknown field `sped`"));
+    }
+
+    #[test]
+    fn more_labels_than_allowed_are_refused_from_file_and_wire() {
+        let mut machine = Machine::with_capacity(Resources::cores(4));
+        machine.labels =
+            (0..=MAX_LABELS).map(|n| (format!("l{n}").parse().unwrap(), "1".parse().unwrap())).collect();
+        let error = toml::from_str::<Machine>(&toml::to_string(&machine).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("65 labels, at most 64"), "{error}");
+        let error =
+            minicbor::decode::<Machine>(&minicbor::to_vec(&machine).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("65 labels, at most 64"), "{error}");
     }
 
     proptest! {

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use minicbor::decode::{self, Decoder};
 use minicbor::{CborLen, Decode, Encode};
 
-use crate::job::{Job, MAX_NODES_PER_JOB, Requires};
+use crate::job::{Job, MAX_NODES_PER_JOB, MAX_TIME_LIMIT, Requires};
 use crate::machine::Machine;
 use crate::resources::{self, Resources};
 use crate::text::{Architecture, Line, Name, System};
 use crate::time::{Span, Time};
-use crate::units::{About, Size, Thousandths};
+use crate::units::{About, Size, SpanText, Thousandths};
 
 /// What of a job matters for its placement: small, and cheap to copy into messages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
@@ -27,8 +27,8 @@ pub struct Needs {
     /// What it takes of each.
     #[cbor(n(1), decode_with = "resources::decode_checked")]
     pub resources: Resources,
-    /// How long it may take: its hard limit.
-    #[n(2)]
+    /// How long it may take: its hard limit; more than nothing and at most [`MAX_TIME_LIMIT`].
+    #[cbor(n(2), decode_with = "decode_limit")]
     pub limit: Span,
     /// How long it is thought to take on the baseline machine.
     #[n(3)]
@@ -209,6 +209,16 @@ impl fmt::Display for Mismatch<'_> {
     }
 }
 
+fn decode_limit<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Span, decode::Error> {
+    let at = d.position();
+    match Span::decode(d, ctx)? {
+        limit if limit == Span::ZERO || limit > MAX_TIME_LIMIT => {
+            Err(decode::Error::message(format!("a hard limit of {}", SpanText(limit))).at(at))
+        }
+        limit => Ok(limit),
+    }
+}
+
 fn decode_nodes<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<NonZeroU32, decode::Error> {
     let at = d.position();
     match NonZeroU32::decode(d, ctx)? {
@@ -352,6 +362,7 @@ mod tests {
             if let Ok(needs) = minicbor::decode::<Needs>(&bytes) {
                 prop_assert!(needs.nodes.get() <= MAX_NODES_PER_JOB);
                 prop_assert_eq!(needs.resources.check(), Ok(()));
+                prop_assert!(needs.limit > Span::ZERO && needs.limit <= MAX_TIME_LIMIT);
             }
         }
     }

@@ -26,7 +26,7 @@ pub struct Array {
 }
 
 /// Every `step`th index from `first` to `last`, which is one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, CborLen)]
 pub struct IndexRange {
     #[n(0)]
     first: u32,
@@ -213,9 +213,24 @@ impl<'b, C> Decode<'b, C> for Array {
         }
         let at = d.position();
         let Wire { ranges, at_once } = Wire::decode(d, ctx)?;
-        let ranges = ranges.into_iter().map(|range| IndexRange::new(range.first, range.last, range.step));
-        let array = ranges.collect::<Result<_, _>>().and_then(|ranges| Array::new(ranges, at_once));
-        array.map_err(|error| decode::Error::custom(error).at(at))
+        Array::new(ranges, at_once).map_err(|error| decode::Error::custom(error).at(at))
+    }
+}
+
+impl<'b, C> Decode<'b, C> for IndexRange {
+    fn decode(d: &mut Decoder<'b>, ctx: &mut C) -> Result<IndexRange, decode::Error> {
+        #[derive(Decode)]
+        struct Wire {
+            #[n(0)]
+            first: u32,
+            #[n(1)]
+            last: u32,
+            #[n(2)]
+            step: NonZeroU32,
+        }
+        let at = d.position();
+        let Wire { first, last, step } = Wire::decode(d, ctx)?;
+        IndexRange::new(first, last, step).map_err(|error| decode::Error::custom(error).at(at))
     }
 }
 

@@ -35,7 +35,7 @@ impl Requires {
     }
 
     pub(crate) fn check(&self) -> Result<(), JobError> {
-        not_empty("architecture`, `system`, `labels` and `within", usize::from(!self.is_empty()))?;
+        not_empty("requires", usize::from(!self.is_empty()))?;
         at_most("labels", self.labels.len(), MAX_LABELS, "labels")?;
         at_most("within", self.organisations.len(), MAX_ORGANISATIONS, "organisations")
     }
