@@ -3,9 +3,27 @@
 //! Data only: nothing here does IO, reads a clock or talks to a peer. Every other crate speaks in these words.
 
 pub mod amount;
+pub mod envelope;
+pub mod honours;
 pub mod id;
+pub mod job;
+pub mod machine;
+pub mod matching;
+pub mod resources;
+#[cfg(test)]
+mod samples;
+pub mod text;
 pub mod time;
+pub mod units;
 
 pub use amount::Amount;
+pub use envelope::{Envelope, Nonce};
+pub use honours::{Field, FieldSet, refuse_unhonoured};
 pub use id::{Epoch, JobId, NodeId, Rank};
+pub use job::Job;
+pub use machine::{Machine, Speed};
+pub use matching::{Mismatch, Needs, matches, mismatches};
+pub use resources::Resources;
+pub use text::{Architecture, Expression, Line, Name, System};
 pub use time::{Span, Time};
+pub use units::{Size, Thousandths};

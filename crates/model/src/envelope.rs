@@ -1,0 +1,365 @@
+//! The job as it travels: what the user asks, a number the client drew, and the user's signature.
+//!
+//! The id of a job is a hash of all of this but the 64 bytes of the signature:
+//! - with the nonce, so that a retry is the same job and two equal submissions are two;
+//! - with the signer's key, so that nobody can put their own name on somebody else's job and keep its id;
+//! - without the signature, because one message has many valid signatures (a signer may add chance to them): a client
+//!   that signs again for a retry must not submit a second job.
+//!
+//! There is one encoding of each envelope, and any other is refused. An envelope with a field that this version does
+//! not know is refused too: dropping the field would change the id, and running the job without it would be a lie.
+
+use std::error::Error;
+
+use minicbor::decode::{self, Decoder};
+use minicbor::{CborLen, Decode, Encode};
+
+use crate::id::JobId;
+use crate::job::{Job, JobError};
+
+/// Bytes of an encoded envelope, at most; checked before anything is decoded.
+pub const MAX_ENVELOPE_BYTES: usize = 512 << 10;
+
+/// Tells this hash from every other use of BLAKE3.
+const DIGEST_CONTEXT: &str = "shoal 2026-11-15 job envelope v1";
+
+/// Sixteen bytes drawn by the client: what tells two equal jobs apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+#[cbor(transparent)]
+pub struct Nonce(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
+
+/// An Ed25519 public key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
+#[cbor(transparent)]
+pub struct PublicKey(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 32]);
+
+/// An Ed25519 signature; whether it is valid is for those to say who know about keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+#[cbor(transparent)]
+pub struct Signature(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 64]);
+
+/// Who signed, and the signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct Seal {
+    /// The key that checks the signature.
+    #[n(0)]
+    pub signer: PublicKey,
+    /// The signature of the envelope's [digest](Envelope::digest).
+    #[n(1)]
+    pub signature: Signature,
+}
+
+/// A job that makes sense, ready to travel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, CborLen)]
+#[cbor(map)]
+pub struct Envelope {
+    #[n(0)]
+    job: Job,
+    #[n(1)]
+    nonce: Nonce,
+    #[n(2)]
+    seal: Option<Box<Seal>>,
+}
+
+/// What is wrong with an envelope.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvelopeError {
+    /// More than [`MAX_ENVELOPE_BYTES`].
+    #[error("an envelope of {0} bytes, at most {MAX_ENVELOPE_BYTES}: bring large parts along as files")]
+    TooLong(usize),
+    /// Not an envelope.
+    #[error("not a job envelope: {}", cause(.0))]
+    Decode(#[source] decode::Error),
+    /// A job that makes no sense.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// A field of a later version, or another encoding than the one there is.
+    #[error(
+        "a job envelope with a field that this version does not know, or in another than its one encoding"
+    )]
+    Encoding,
+    /// More bytes after its end.
+    #[error("{0} more bytes after the end of the envelope")]
+    Trailing(usize),
+}
+
+impl Envelope {
+    /// An envelope without a signature.
+    pub fn new(job: Job, nonce: Nonce) -> Result<Envelope, EnvelopeError> {
+        job.check()?;
+        let envelope = Envelope { job, nonce, seal: None };
+        envelope.check_length()?;
+        Ok(envelope)
+    }
+
+    /// The same signed by the owner of a key: `sign` gets the [digest](Envelope::digest) of what is signed.
+    pub fn sealed(self, signer: PublicKey, sign: impl FnOnce(&[u8; 32]) -> Signature) -> Envelope {
+        let signature = sign(&digest(&self.job, self.nonce, Some(signer)));
+        Envelope { seal: Some(Box::new(Seal { signer, signature })), ..self }
+    }
+
+    /// Reads an envelope and nothing else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Envelope, EnvelopeError> {
+        if bytes.len() > MAX_ENVELOPE_BYTES {
+            return Err(EnvelopeError::TooLong(bytes.len()));
+        }
+        let mut decoder = Decoder::new(bytes);
+        let envelope = Envelope::read(&mut decoder, &mut ())?;
+        match bytes.len() - decoder.position() {
+            0 => Ok(envelope),
+            more => Err(EnvelopeError::Trailing(more)),
+        }
+    }
+
+    /// The one encoding of this envelope.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encoded(self)
+    }
+
+    /// What the user asks.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// What the client drew.
+    pub fn nonce(&self) -> Nonce {
+        self.nonce
+    }
+
+    /// Who signed it, if anybody did.
+    pub fn seal(&self) -> Option<&Seal> {
+        self.seal.as_deref()
+    }
+
+    /// What is signed, and what the id is the beginning of: everything but the signature.
+    pub fn digest(&self) -> [u8; 32] {
+        digest(&self.job, self.nonce, self.seal.as_ref().map(|seal| seal.signer))
+    }
+
+    /// The id of the job: the first 16 bytes of the digest.
+    pub fn id(&self) -> JobId {
+        let [id @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.digest();
+        JobId(id)
+    }
+
+    fn read<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Envelope, EnvelopeError> {
+        #[derive(Decode)]
+        #[cbor(map)]
+        struct Wire {
+            #[n(0)]
+            job: Job,
+            #[n(1)]
+            nonce: Nonce,
+            #[n(2)]
+            seal: Option<Box<Seal>>,
+        }
+        let start = d.position();
+        let Wire { job, nonce, seal } = Wire::decode(d, ctx).map_err(EnvelopeError::Decode)?;
+        job.check()?;
+        let envelope = Envelope { job, nonce, seal };
+        envelope.check_length()?;
+        if d.input().get(start..d.position()) == Some(&envelope.to_bytes()) {
+            Ok(envelope)
+        } else {
+            Err(EnvelopeError::Encoding)
+        }
+    }
+
+    /// Counts a seal whether it is there or not, so that signing cannot make an envelope too long.
+    fn check_length(&self) -> Result<(), EnvelopeError> {
+        let seal_to_come = if self.seal.is_some() { 0 } else { SEAL_BYTES };
+        match minicbor::len(self) + seal_to_come {
+            length if length > MAX_ENVELOPE_BYTES => Err(EnvelopeError::TooLong(length)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Refuses what makes no sense and what is not in its one encoding.
+impl<'b, C> Decode<'b, C> for Envelope {
+    fn decode(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Envelope, decode::Error> {
+        let start = d.position();
+        Envelope::read(d, ctx).map_err(|error| match error {
+            EnvelopeError::Decode(error) => error,
+            error => decode::Error::custom(error).at(start),
+        })
+    }
+}
+
+/// The bytes that a seal adds: its field number, two lengths and its contents.
+const SEAL_BYTES: usize = 1 + 1 + (2 + 32) + (2 + 64);
+
+/// A decoder's error with what our own types had to say, which it keeps to itself.
+fn cause(error: &decode::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+fn digest(job: &Job, nonce: Nonce, signer: Option<PublicKey>) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key(DIGEST_CONTEXT);
+    hasher.update(&encoded((job, nonce, signer)));
+    *hasher.finalize().as_bytes()
+}
+
+fn encoded(value: impl Encode<()>) -> Vec<u8> {
+    minicbor::to_vec(value).expect("writing to memory does not fail")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::honours::Field;
+    use crate::samples::{envelope, set};
+
+    const NONCE: Nonce = Nonce([7; 16]);
+
+    fn plain() -> Envelope {
+        Envelope::new(Job::command(["true"]), NONCE).unwrap()
+    }
+
+    #[test]
+    fn encoding_and_id_stay_what_they_were() {
+        // If this fails, stored jobs change their ids: a new field must be an `Option`, not a change of these.
+        let bytes = plain().to_bytes();
+        assert_eq!(hex(&bytes), PLAIN_BYTES);
+        assert_eq!(plain().id().to_string(), PLAIN_ID);
+    }
+
+    #[test]
+    fn each_field_and_the_nonce_and_the_signer_change_the_id() {
+        let mut ids = BTreeMap::from([(plain().id(), "plain".to_owned())]);
+        let mut differs = |what: String, envelope: Envelope| {
+            if let Some(other) = ids.insert(envelope.id(), what.clone()) {
+                panic!("{what} has the id of {other}");
+            }
+        };
+        for &field in Field::ALL {
+            // A mode is all there is to say of it: it has one value.
+            let picks = if matches!(field, Field::Rerun | Field::AtMostOnce) { 1 } else { 2 };
+            for pick in 0..picks {
+                let mut job = Job::command(["true"]);
+                set(&mut job, field, pick);
+                differs(format!("{field} {pick}"), Envelope::new(job, NONCE).unwrap());
+            }
+        }
+        differs("argument".into(), Envelope::new(Job::command(["true", ""]), NONCE).unwrap());
+        differs("script".into(), Envelope::new(Job::script("true"), NONCE).unwrap());
+        differs("nonce".into(), Envelope::new(Job::command(["true"]), Nonce([8; 16])).unwrap());
+        let sealed = |key| plain().sealed(PublicKey([key; 32]), |_| Signature([0; 64]));
+        differs("signer".into(), sealed(1));
+        differs("other signer".into(), sealed(2));
+    }
+
+    #[test]
+    fn signing_again_leaves_the_id() {
+        let key = PublicKey([1; 32]);
+        let once = plain().sealed(key, |digest| Signature([digest[0]; 64]));
+        let again = plain().sealed(key, |digest| Signature([!digest[0]; 64]));
+        assert_ne!(once, again);
+        assert_eq!(once.id(), again.id());
+    }
+
+    #[test]
+    fn what_is_signed_begins_with_the_id() {
+        let mut signed = [0; 32];
+        let envelope = plain().sealed(PublicKey([1; 32]), |digest| {
+            signed = *digest;
+            Signature([0; 64])
+        });
+        assert_eq!(signed, envelope.digest());
+        assert_eq!(signed[..16], envelope.id().0);
+    }
+
+    #[test]
+    fn a_field_of_a_later_version_is_refused_rather_than_dropped() {
+        // A map of three, the third with the number 99: valid for a version that knows it.
+        let mut bytes = plain().to_bytes();
+        assert_eq!(bytes[0], 0xa2);
+        bytes[0] = 0xa3;
+        bytes.extend([0x18, 99, 0x01]);
+        assert!(matches!(Envelope::from_bytes(&bytes), Err(EnvelopeError::Encoding)));
+    }
+
+    #[test]
+    fn envelopes_too_long_or_with_more_behind_are_refused() {
+        let mut bytes = plain().to_bytes();
+        bytes.push(0);
+        assert!(matches!(Envelope::from_bytes(&bytes), Err(EnvelopeError::Trailing(1))));
+        let bytes = vec![0; MAX_ENVELOPE_BYTES + 1];
+        assert!(matches!(Envelope::from_bytes(&bytes), Err(EnvelopeError::TooLong(_))));
+        let mut job = Job::script("a".repeat(crate::job::MAX_SCRIPT_BYTES));
+        let path = |n: usize| format!("{n:04}{}", "a".repeat(500));
+        let inputs = (0..1_000).map(|n| crate::job::Staged::parse_input(&path(n)).unwrap()).collect();
+        job.files = Some(Box::new(crate::job::Files { inputs, outputs: vec![] }));
+        assert!(matches!(Envelope::new(job, NONCE), Err(EnvelopeError::TooLong(_))));
+    }
+
+    #[test]
+    fn a_refused_envelope_says_why() {
+        let wire = |job: Job| encoded(Envelope { job, nonce: NONCE, seal: None });
+        let zero = Envelope::from_bytes(&wire(Job::script(""))).unwrap_err();
+        assert_eq!(zero.to_string(), "`script` is empty: say what to run");
+        let text = "a name with spaces";
+        let named = Job { user: Some("a-name-with-dashes".parse().unwrap()), ..Job::command(["true"]) };
+        let mut bytes = wire(named);
+        let at = bytes.windows(text.len()).position(|window| window == b"a-name-with-dashes").unwrap();
+        bytes[at..at + text.len()].copy_from_slice(text.as_bytes());
+        let error = Envelope::from_bytes(&bytes).unwrap_err().to_string();
+        assert!(error.contains("has ' ' at column 2: a name consists of"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn envelopes_read_back_what_they_write(envelope in envelope()) {
+            let bytes = envelope.to_bytes();
+            prop_assert_eq!(minicbor::len(&envelope), bytes.len());
+            prop_assert_eq!(&bytes, &envelope.clone().to_bytes());
+            let read = Envelope::from_bytes(&bytes).unwrap();
+            prop_assert_eq!(read.id(), envelope.id());
+            prop_assert_eq!(read, envelope);
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_refused_or_read_back_the_same(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(envelope) = Envelope::from_bytes(&bytes) {
+                prop_assert_eq!(envelope.to_bytes(), bytes);
+            }
+        }
+
+        #[test]
+        fn mutated_envelopes_are_refused_or_are_other_envelopes(
+            envelope in envelope(),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3_u8), 1..4),
+        ) {
+            let original = envelope.to_bytes();
+            let mut bytes = original.clone();
+            for (index, byte, edit) in edits {
+                let at = index.index(bytes.len());
+                match edit {
+                    0 => bytes[at] = byte,
+                    1 => bytes.insert(at, byte),
+                    _ => bytes.truncate(at.max(1)),
+                }
+            }
+            if let Ok(read) = Envelope::from_bytes(&bytes) {
+                prop_assert_eq!(read.job().check(), Ok(()));
+                prop_assert_eq!(&read.to_bytes(), &bytes);
+                prop_assert_eq!(read == envelope, bytes == original);
+            }
+        }
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    const PLAIN_BYTES: &str =
+        "a200a300820081816474727565010102841903e8000000015007070707070707070707070707070707";
+    const PLAIN_ID: &str = "2793b214ecf2bdc3611fb1f42d3b8360";
+}
