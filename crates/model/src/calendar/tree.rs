@@ -328,7 +328,7 @@ mod tests {
         let (left, right) = (check(&node.left), check(&node.right));
         assert_eq!(node.size, left.0 + right.0 + 1);
         assert_eq!(node.summary, left.1 + right.1 + u64::from(node.item));
-        assert!(left.0 + 1 <= 3 * (right.0 + 1) && right.0 + 1 <= 3 * (left.0 + 1), "out of balance");
+        assert!(left.0 < 3 * (right.0 + 1) && right.0 < 3 * (left.0 + 1), "out of balance");
         (node.size, node.summary)
     }
 
