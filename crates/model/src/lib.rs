@@ -3,6 +3,7 @@
 //! Data only: nothing here does IO, reads a clock or talks to a peer. Every other crate speaks in these words.
 
 pub mod amount;
+pub mod calendar;
 pub mod envelope;
 pub mod honours;
 pub mod id;
@@ -17,6 +18,7 @@ pub mod time;
 pub mod units;
 
 pub use amount::Amount;
+pub use calendar::Calendar;
 pub use envelope::{Envelope, Nonce};
 pub use honours::{Field, FieldSet, refuse_unhonoured};
 pub use id::{Epoch, JobId, NodeId, Rank};

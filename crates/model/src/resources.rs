@@ -200,11 +200,23 @@ impl Amount for Resources {
     }
 
     fn most(&self, other: &Resources) -> Resources {
-        self.zip(other, u32::max, u64::max)
+        self.zip(
+            other,
+            |a, b| a.cast_signed().max(b.cast_signed()).cast_unsigned(),
+            |a, b| a.cast_signed().max(b.cast_signed()).cast_unsigned(),
+        )
     }
 
     fn least(&self, other: &Resources) -> Resources {
-        self.zip(other, u32::min, u64::min)
+        self.zip(
+            other,
+            |a, b| a.cast_signed().min(b.cast_signed()).cast_unsigned(),
+            |a, b| a.cast_signed().min(b.cast_signed()).cast_unsigned(),
+        )
+    }
+
+    fn in_range(&self) -> bool {
+        self.check().is_ok()
     }
 }
 

@@ -1,0 +1,207 @@
+//! The reservations themselves: by start, by key, and holds by expiry.
+//!
+//! Persistent trees rather than `BTreeMap`s: a node with three reservations pays for three, not for the eleven
+//! that a B-tree's first leaf has room for, and a copy of the whole plan is three pointers.
+
+use std::hash::{Hash, Hasher};
+
+use crate::amount::Amount;
+use crate::calendar::reservation::{Key, Reservation, State};
+use crate::calendar::tree::{Item, Iter, Node, Tree};
+use crate::id::{Epoch, JobId};
+use crate::time::Time;
+
+/// Every reservation of a calendar, found by start, key or expiry.
+#[derive(Clone, Debug)]
+pub(super) struct Plan<A: Amount> {
+    by_start: Tree<Reservation<A>>,
+    starts: Tree<StartOf>,
+    expiries: Tree<Expiry>,
+    /// How many reservations count differently in the two views of use.
+    apart: u32,
+}
+
+/// Where a key's reservation is among those by start.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct StartOf {
+    key: Key,
+    start: Time,
+}
+
+/// When a hold ends.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Expiry {
+    until: Time,
+    key: Key,
+}
+
+/// What is known of the reservations of a subtree.
+#[derive(Clone, Debug)]
+pub(super) struct Ends {
+    /// When the first of them is over.
+    first: Time,
+    /// When the last soft one among them is over; zero without one.
+    last_soft: Time,
+}
+
+impl<A: Amount> Item for Reservation<A> {
+    type Key = (Time, Key);
+    type Summary = Ends;
+
+    fn key(&self) -> (Time, Key) {
+        (self.interval.start(), self.key)
+    }
+
+    fn summary(left: Option<&Ends>, item: &Reservation<A>, right: Option<&Ends>) -> Ends {
+        let last_soft = if item.state == State::Soft { item.interval.end() } else { Time::ZERO };
+        let own = Ends { first: item.last_end(), last_soft };
+        left.into_iter().chain(right).fold(own, |all, ends| Ends {
+            first: all.first.min(ends.first),
+            last_soft: all.last_soft.max(ends.last_soft),
+        })
+    }
+}
+
+impl Item for StartOf {
+    type Key = Key;
+    type Summary = ();
+
+    fn key(&self) -> Key {
+        self.key
+    }
+
+    fn summary(_: Option<&()>, _: &StartOf, _: Option<&()>) {}
+}
+
+impl Item for Expiry {
+    type Key = (Time, Key);
+    type Summary = ();
+
+    fn key(&self) -> (Time, Key) {
+        (self.until, self.key)
+    }
+
+    fn summary(_: Option<&()>, _: &Expiry, _: Option<&()>) {}
+}
+
+impl<A: Amount> Default for Plan<A> {
+    fn default() -> Plan<A> {
+        Plan { by_start: Tree::default(), starts: Tree::default(), expiries: Tree::default(), apart: 0 }
+    }
+}
+
+/// The indexes follow from the reservations.
+impl<A: Amount> PartialEq for Plan<A> {
+    fn eq(&self, other: &Plan<A>) -> bool {
+        self.by_start == other.by_start
+    }
+}
+
+impl<A: Amount> Eq for Plan<A> {}
+
+impl<A: Amount> Hash for Plan<A> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.by_start.hash(state);
+    }
+}
+
+impl<A: Amount> Plan<A> {
+    pub(super) fn len(&self) -> usize {
+        self.by_start.len()
+    }
+
+    /// Whether any reservation counts differently in the two views of use.
+    pub(super) fn has_views_apart(&self) -> bool {
+        self.apart > 0
+    }
+
+    pub(super) fn get(&self, key: Key) -> Option<&Reservation<A>> {
+        let start = self.starts.get(&key)?.start;
+        self.by_start.get(&(start, key))
+    }
+
+    /// The reservations of a job, by epoch.
+    pub(super) fn of_job(&self, job: JobId) -> impl Iterator<Item = &Reservation<A>> {
+        self.starts
+            .iter_from(&Key { job, epoch: Epoch(0) })
+            .take_while(move |found| found.key.job == job)
+            .filter_map(|found| self.by_start.get(&(found.start, found.key)))
+    }
+
+    pub(super) fn iter(&self) -> Iter<'_, Reservation<A>> {
+        self.by_start.iter()
+    }
+
+    /// The reservations that start at `time` or later, by start.
+    pub(super) fn iter_from(&self, time: Time) -> Iter<'_, Reservation<A>> {
+        self.by_start.iter_from(&(time, Key { job: JobId([0; 16]), epoch: Epoch(0) }))
+    }
+
+    /// Adds a reservation, or puts it in the place of the one with its key.
+    pub(super) fn put(&mut self, reservation: Reservation<A>) {
+        self.remove(reservation.key);
+        let key = reservation.key;
+        self.starts.insert(StartOf { key, start: reservation.interval.start() });
+        if let State::Held { until } = reservation.state {
+            self.expiries.insert(Expiry { until, key });
+        }
+        self.apart += u32::from(is_apart(&reservation));
+        self.by_start.insert(reservation);
+    }
+
+    pub(super) fn remove(&mut self, key: Key) -> Option<Reservation<A>> {
+        let start = self.starts.get(&key)?.start;
+        let reservation = self.by_start.get(&(start, key))?.clone();
+        self.starts.remove(&key);
+        self.by_start.remove(&(start, key));
+        if let State::Held { until } = reservation.state {
+            self.expiries.remove(&(until, key));
+        }
+        self.apart -= u32::from(is_apart(&reservation));
+        Some(reservation)
+    }
+
+    /// The hold that expires first, and when.
+    pub(super) fn first_expiry(&self) -> Option<(Time, Key)> {
+        self.expiries.iter().next().map(|expiry| (expiry.until, expiry.key))
+    }
+
+    /// A reservation that is over by `time`.
+    pub(super) fn any_over(&self, time: Time) -> Option<Key> {
+        let mut node = self.by_start.root().filter(|root| root.summary().first <= time)?;
+        loop {
+            let below = [node.left(), node.right()].into_iter().flatten();
+            match below.into_iter().find(|child| child.summary().first <= time) {
+                Some(child) => node = child,
+                None => return Some(node.item().key),
+            }
+        }
+    }
+
+    /// The last to start of the soft reservations that take place at `time` and pass a test.
+    pub(super) fn last_soft_at(&self, time: Time, test: impl Fn(&Reservation<A>) -> bool) -> Option<Key> {
+        last_soft_at(self.by_start.root(), time, &test)
+    }
+}
+
+fn is_apart<A>(reservation: &Reservation<A>) -> bool {
+    reservation.firm_interval() != Some(reservation.interval)
+}
+
+fn last_soft_at<A: Amount>(
+    node: Option<&Node<Reservation<A>>>,
+    time: Time,
+    test: &impl Fn(&Reservation<A>) -> bool,
+) -> Option<Key> {
+    let node = node.filter(|node| node.summary().last_soft > time)?;
+    let here = node.item();
+    if here.interval.start() <= time {
+        if let Some(later) = last_soft_at(node.right(), time, test) {
+            return Some(later);
+        }
+        if here.state == State::Soft && here.interval.contains(time) && test(here) {
+            return Some(here.key);
+        }
+    }
+    last_soft_at(node.left(), time, test)
+}
