@@ -12,7 +12,8 @@
 //! 4. Inputs due at the same time come in the order (receiver, sender, sender's count).
 //! 5. A node draws chance only from [`Ctx::chance`], its own stream; delays and losses of what it sends come from
 //!    another stream of the same node, so that adding a node leaves the luck of the others unchanged.
-//! 6. Reports are told, never acted upon: what the world shall do is a [`Ctx::act`], and every action that is not
+//! 6. A message to oneself comes back as an input of its own, at once and never lost.
+//! 7. Reports are told, never acted upon: what the world shall do is a [`Ctx::act`], and every action that is not
 //!    fire-and-forget comes back as one [`Input::Done`].
 //!
 //! A protocol does not fail. A peer's nonsense is dropped and reported; an own broken invariant is an `assert!`.
@@ -24,10 +25,8 @@ use shoal_model::{NodeId, Span, Time};
 /// The random stream of a node. Small, because a simulation keeps two for each of a million nodes.
 pub type Chance = rand_xoshiro::Xoshiro128PlusPlus;
 
-/// What a node, or a layer of it, decides.
-pub trait Protocol: Sized {
-    /// What it is told at its making.
-    type Config;
+/// What a node, or a layer of it, hears, says and asks for.
+pub trait Layer: Sized {
     /// What the user, or the layer above, asks for.
     type Command: Clone + Debug + Send;
     /// What peers say to each other.
@@ -42,6 +41,15 @@ pub trait Protocol: Sized {
     type Outcome: Clone + Debug + Send;
     /// What the user, or the layer above, gets to know.
     type Event: Clone + Debug + Send;
+}
+
+/// A layer that stands on its own: it decides from its inputs and its own state alone.
+///
+/// A layer that has to look at the ones beneath it, as a recipe looks at the overlay and the calendar, has a
+/// `handle` with one argument more.
+pub trait Protocol: Layer {
+    /// What it is told at its making.
+    type Config;
 
     /// Makes the node `me` from what it saved; a new node has saved nothing.
     fn restore(config: &Self::Config, me: NodeId, records: impl Iterator<Item = Self::Record>) -> Self;
@@ -52,7 +60,7 @@ pub trait Protocol: Sized {
 
 /// What can happen to a node.
 #[derive(Clone, Debug)]
-pub enum Input<P: Protocol> {
+pub enum Input<P: Layer> {
     /// The first input of each life: set timers, take up what the records left open.
     Boot,
     /// The user, or the layer above, asks for something.
@@ -92,13 +100,13 @@ pub trait Record: Clone + Debug + Send {
 }
 
 /// The key of a protocol's records.
-pub type KeyOf<P> = <<P as Protocol>::Record as Record>::Key;
+pub type KeyOf<P> = <<P as Layer>::Record as Record>::Key;
 
 /// Where effects go: the simulator's agenda, the daemon's batch, a test's list.
-pub trait Out<P: Protocol> {
+pub trait Out<P: Layer> {
     /// Sends a message; it may be lost, doubled or late.
     fn send(&mut self, to: NodeId, message: P::Message);
-    /// Asks for a [`Input::Timer`] at the given time, by this node's clock.
+    /// Asks for an [`Input::Timer`] at the given time, by this node's clock.
     fn wake(&mut self, at: Time, timer: P::Timer);
     /// Makes a record durable in place of any with the same key.
     fn save(&mut self, record: P::Record);
@@ -111,7 +119,7 @@ pub trait Out<P: Protocol> {
 }
 
 /// All that a protocol may know of the world, and all that it may ask of it.
-pub struct Ctx<'a, P: Protocol> {
+pub struct Ctx<'a, P: Layer> {
     /// The time by this node's clock: monotonic, but neither exact nor equal everywhere.
     pub now: Time,
     /// This node.
@@ -121,7 +129,7 @@ pub struct Ctx<'a, P: Protocol> {
     out: &'a mut dyn Out<P>,
 }
 
-impl<'a, P: Protocol> Ctx<'a, P> {
+impl<'a, P: Layer> Ctx<'a, P> {
     /// What a driver hands in with each input.
     pub fn new(now: Time, me: NodeId, chance: &'a mut Chance, out: &'a mut dyn Out<P>) -> Ctx<'a, P> {
         Ctx { now, me, chance, out }
@@ -166,7 +174,7 @@ impl<'a, P: Protocol> Ctx<'a, P> {
     ///
     /// Costs nothing where the layer reports nothing: an empty `Vec` owns no memory.
     #[must_use = "what a layer reports is for its host to act upon or to pass on"]
-    pub fn layer<L: Protocol>(&mut self, speak: impl FnOnce(&mut Ctx<'_, L>)) -> Vec<L::Event>
+    pub fn layer<L: Layer>(&mut self, speak: impl FnOnce(&mut Ctx<'_, L>)) -> Vec<L::Event>
     where
         P: Hosts<L>,
     {
@@ -177,7 +185,7 @@ impl<'a, P: Protocol> Ctx<'a, P> {
 }
 
 /// A protocol that carries another as a layer, and wraps what it asks for.
-pub trait Hosts<L: Protocol>: Protocol {
+pub trait Hosts<L: Layer>: Layer {
     /// Wraps a message.
     fn message(message: L::Message) -> Self::Message;
     /// Wraps a timer.
@@ -191,12 +199,12 @@ pub trait Hosts<L: Protocol>: Protocol {
 }
 
 /// Passes a layer's effects on as its host's, and keeps what it reports.
-struct Lift<'a, H: Protocol, L: Protocol> {
+struct Lift<'a, H: Layer, L: Layer> {
     out: &'a mut dyn Out<H>,
     heard: Vec<L::Event>,
 }
 
-impl<H: Hosts<L>, L: Protocol> Out<L> for Lift<'_, H, L> {
+impl<H: Hosts<L>, L: Layer> Out<L> for Lift<'_, H, L> {
     fn send(&mut self, to: NodeId, message: L::Message) {
         self.out.send(to, H::message(message));
     }

@@ -2,4 +2,5 @@
 
 pub mod clock;
 pub mod network;
+pub mod processes;
 pub mod world;

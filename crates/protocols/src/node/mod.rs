@@ -1,99 +1,340 @@
 //! A node: joins the layers, and is all that a driver knows.
+//!
+//! ```text
+//!            user                          driver
+//!   Submit, Cancel │ Accepted, Placed, Ended   ▲ Start, Stop
+//! ┌────────────────▼────────────────┐ ┌────────┴─────────────┐
+//! │ owner: a job's life             │ │ runner: a task's life│
+//! ├────────────────┬────────────────┤ └────────▲─────────────┘
+//! │ recipe: where? │ heartbeat: who │          │ Confirmed, Released
+//! │                │ is silent?     │          │
+//! ├────────────────┴────────────────┴──────────┴─────────────┐
+//! │ commit: reservations of n nodes in this node's calendar  │
+//! ├──────────────────────────────────────────────────────────┤
+//! │ overlay: some other nodes                                │
+//! └──────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The *owner* of a job is the node that accepted it (durability 1: its disk holds the job). It plans, watches the
+//! nodes that run it, and plans again with the next epoch when one is lost.
 
-use shoal_model::NodeId;
+pub mod config;
+pub mod message;
+mod owner;
+mod runner;
 
+use std::collections::BTreeMap;
+
+use shoal_model::calendar::Capacity;
+use shoal_model::{JobId, Machine, NodeId, Resources, Span};
+
+use crate::commit::two_phase::{self, TwoPhase};
+use crate::guard::heartbeat::{self, Heartbeat};
 use crate::overlay::cyclon::{self, Cyclon};
-use crate::protocol::{self, Ctx, Hosts, Input, Never, Protocol};
+use crate::protocol::{Ctx, Hosts, Input, Layer, Never, Protocol};
+use crate::scheduling::sample::Sample;
+use crate::scheduling::{self, Here, Recipe as _};
+
+pub use config::Config;
+pub use message::{
+    Action, Brief, Command, End, Event, Exit, JobMessage, Key, Message, Outcome, OwnedRecord, Record, Refusal, Task,
+    Timer,
+};
+pub use owner::{Owned, Phase};
+pub use runner::TaskState;
+
+/// What a node says and hears, as a layer of its own.
+pub type Commit = TwoPhase<Resources, Brief>;
 
 /// A node of the grid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     overlay: Cyclon,
+    /// All that has to do with jobs; apart, so that a node that only gossips is small.
+    work: Option<Box<Work>>,
 }
 
-/// What nodes say to each other.
-#[derive(Clone, Debug)]
-pub enum Message {
-    /// Between overlays.
-    Overlay(cyclon::Message),
+/// All of a node that has to do with jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Work {
+    machine: Machine,
+    limit_default: Span,
+    recipe: Recipe,
+    commit: Commit,
+    heartbeat: Heartbeat<JobId>,
+    owned: BTreeMap<JobId, Owned>,
+    tasks: BTreeMap<Task, runner::Running>,
 }
 
-/// What a node asked to be reminded of.
-#[derive(Clone, Debug)]
-pub enum Timer {
-    /// By the overlay.
-    Overlay(cyclon::Cycle),
+/// The recipe that this node follows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Recipe {
+    Sample(Sample),
 }
 
-impl protocol::Message for Message {
-    const KINDS: &'static [&'static str] = cyclon::Message::<()>::KINDS;
-
-    fn kind(&self) -> usize {
-        match self {
-            Message::Overlay(message) => message.kind(),
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        match self {
-            Message::Overlay(message) => message.bytes(),
-        }
-    }
+impl Layer for Node {
+    type Command = Command;
+    type Message = Message;
+    type Timer = Timer;
+    type Record = Record;
+    type Action = Action;
+    type Outcome = Outcome;
+    type Event = Event;
 }
 
 impl Protocol for Node {
-    type Config = cyclon::Config;
-    type Command = cyclon::Command;
-    type Message = Message;
-    type Timer = Timer;
-    type Record = Never;
-    type Action = Never;
-    type Outcome = Never;
-    type Event = cyclon::Event;
+    type Config = Config;
 
-    fn restore(config: &cyclon::Config, me: NodeId, records: impl Iterator<Item = Never>) -> Node {
-        Node { overlay: Cyclon::restore(config, me, records) }
+    fn restore(config: &Config, me: NodeId, records: impl Iterator<Item = Record>) -> Node {
+        let overlay = Cyclon::restore(&config.overlay, me, std::iter::empty());
+        let work = config.work.as_ref().map(|work| Box::new(Work::restore(work, me, records)));
+        Node { overlay, work }
     }
 
     fn handle(&mut self, input: Input<Node>, ctx: &mut Ctx<'_, Node>) {
-        let inner = match input {
-            Input::Boot => Input::Boot,
-            Input::Command(command) => Input::Command(command),
-            Input::Message { from, message: Message::Overlay(message) } => Input::Message { from, message },
-            Input::Timer(Timer::Overlay(timer)) => Input::Timer(timer),
-            Input::Done(never) => match never {},
-        };
-        for event in ctx.layer(|ctx| self.overlay.handle(inner, ctx)) {
-            ctx.report(event);
+        match input {
+            Input::Boot => {
+                self.overlay(Input::Boot, ctx);
+                self.commit(Input::Boot, ctx);
+                self.boot_runner(ctx);
+                self.boot_owner(ctx);
+            }
+            Input::Command(Command::Join(introducer)) => {
+                self.overlay(Input::Command(cyclon::Command::Join(introducer)), ctx);
+            }
+            Input::Command(Command::Meet(nodes)) => {
+                self.overlay(Input::Command(cyclon::Command::Meet(nodes)), ctx);
+            }
+            Input::Command(Command::Submit(envelope)) => self.submit(envelope, ctx),
+            Input::Command(Command::Cancel(job)) => self.cancel(job, ctx),
+            Input::Message { from, message } => self.on_message(from, message, ctx),
+            Input::Timer(timer) => self.on_timer(timer, ctx),
+            Input::Done(Outcome(task, exit)) => self.on_exit(task, exit, ctx),
         }
     }
 }
 
 impl Node {
-    /// The overlay, to look at.
-    pub fn overlay(&self) -> &Cyclon {
+    /// Who is known.
+    pub fn neighbours(&self) -> &Cyclon {
         &self.overlay
+    }
+
+    /// What is reserved here, and what this node coordinates; none if it takes no jobs.
+    pub fn commits(&self) -> Option<&Commit> {
+        self.work.as_ref().map(|work| &work.commit)
+    }
+
+    /// The jobs that this node owns.
+    pub fn owned(&self) -> impl Iterator<Item = (JobId, &Owned)> {
+        self.work.iter().flat_map(|work| work.owned.iter().map(|(&job, owned)| (job, owned)))
+    }
+
+    /// The tasks of this node, and what has become of them.
+    pub fn tasks(&self) -> impl Iterator<Item = (Task, TaskState)> {
+        self.work.iter().flat_map(|work| work.tasks.iter().map(|(&task, running)| (task, running.state)))
+    }
+
+    fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Node>) {
+        if let Message::Overlay(message) = message {
+            self.overlay(Input::Message { from, message }, ctx);
+            return;
+        }
+        let Some(work) = &mut self.work else { return };
+        let heard = ctx.layer(|ctx| work.heartbeat.heard(from, ctx));
+        self.on_heartbeat(heard, ctx);
+        match message {
+            Message::Overlay(_) => {}
+            Message::Commit(message) => self.commit(Input::Message { from, message }, ctx),
+            Message::Heartbeat(message) => self.heartbeat(Input::Message { from, message }, ctx),
+            Message::Sample(message) => self.sample(Input::Message { from, message }, ctx),
+            Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
+            Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
+            Message::Job(JobMessage::Noted(task)) => self.on_noted(from, task, ctx),
+            Message::Job(JobMessage::Inquire(task)) => self.on_inquire(from, task, ctx),
+        }
+    }
+
+    fn on_timer(&mut self, timer: Timer, ctx: &mut Ctx<'_, Node>) {
+        match timer {
+            Timer::Overlay(timer) => self.overlay(Input::Timer(timer), ctx),
+            Timer::Commit(timer) => self.commit(Input::Timer(timer), ctx),
+            Timer::Heartbeat(timer) => self.heartbeat(Input::Timer(timer), ctx),
+            Timer::Sample(timer) => self.sample(Input::Timer(timer), ctx),
+            Timer::Again(job) => self.on_again(job, ctx),
+            Timer::Overdue(job, epoch, reminder) => self.on_overdue(job, epoch, reminder, ctx),
+            Timer::Start(task) => self.on_start(task, ctx),
+            Timer::Tell(task, reminder) => self.on_tell(task, reminder, ctx),
+        }
+    }
+
+    fn overlay(&mut self, input: Input<Cyclon>, ctx: &mut Ctx<'_, Node>) {
+        for event in ctx.layer(|ctx| self.overlay.handle(input, ctx)) {
+            let cyclon::Event::Silent(node) = event;
+            ctx.report(Event::Silent(node));
+        }
+    }
+
+    fn commit(&mut self, input: Input<Commit>, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        for event in ctx.layer(|ctx| work.commit.handle(input, ctx)) {
+            match event {
+                two_phase::Event::Placed(job, placement) => self.on_placed(job, placement, ctx),
+                two_phase::Event::Failed { job, why, .. } => self.on_failed(job, why, ctx),
+                two_phase::Event::Unplaced { job, epoch, by } => self.on_unplaced(job, epoch, by, ctx),
+                two_phase::Event::Confirmed(job, epoch) => self.on_confirmed(job, epoch, ctx),
+                two_phase::Event::Released(job, epoch) => self.on_released(job, epoch, ctx),
+            }
+        }
+    }
+
+    fn heartbeat(&mut self, input: Input<Heartbeat<JobId>>, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        let heard = ctx.layer(|ctx| work.heartbeat.handle(input, ctx));
+        self.on_heartbeat(heard, ctx);
+    }
+
+    fn on_heartbeat(&mut self, heard: Vec<heartbeat::Event<JobId>>, ctx: &mut Ctx<'_, Node>) {
+        for event in heard {
+            match event {
+                heartbeat::Event::Suspected { node, .. } => self.on_suspected(node, ctx),
+                heartbeat::Event::Back { node, .. } => ctx.report(Event::Back(node)),
+                heartbeat::Event::Refused { node, .. } => ctx.report(Event::Unwatched(node)),
+                heartbeat::Event::Slept { late_by } => ctx.report(Event::Slept(late_by)),
+            }
+        }
+    }
+
+    fn plan(&mut self, command: scheduling::Command, ctx: &mut Ctx<'_, Node>) {
+        match self.work.as_ref().map(|work| &work.recipe) {
+            Some(Recipe::Sample(_)) => self.sample(Input::Command(command), ctx),
+            None => {}
+        }
+    }
+
+    fn sample(&mut self, input: Input<Sample>, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        let Work { recipe, commit, machine, .. } = work.as_mut();
+        let here = Here { overlay: &self.overlay, calendar: commit.calendar(), machine };
+        let Recipe::Sample(sample) = recipe;
+        let heard = ctx.layer(|ctx| sample.handle(input, &here, ctx));
+        self.on_plan(heard, ctx);
+    }
+
+    fn on_plan(&mut self, heard: Vec<scheduling::Event>, ctx: &mut Ctx<'_, Node>) {
+        for event in heard {
+            match event {
+                scheduling::Event::Propose { job, start, nodes } => self.on_propose(job, start, nodes, ctx),
+                scheduling::Event::Stuck { job, why } => self.on_stuck(job, why, ctx),
+            }
+        }
     }
 }
 
-impl Hosts<Cyclon> for Node {
-    fn message(message: cyclon::Message) -> Message {
-        Message::Overlay(message)
+impl Work {
+    fn restore(config: &config::Work, me: NodeId, records: impl Iterator<Item = Record>) -> Work {
+        let recipe = match config.recipe {
+            config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
+        };
+        let capacity = Capacity::constant(config.machine.capacity.clone());
+        let capacity = capacity.expect("a machine's resources are within what a calendar can count");
+        let mut owned: BTreeMap<JobId, Owned> = BTreeMap::new();
+        let mut exits = Vec::new();
+        let mut tasks = BTreeMap::new();
+        let mut commits = Vec::new();
+        for record in records {
+            match record {
+                Record::Commit(record) => commits.push(record),
+                Record::Owned(record) => {
+                    owned.insert(record.envelope.id(), Owned::restore(record, config.limit_default));
+                }
+                Record::Exits(job, epoch, ended) => exits.push((job, epoch, ended)),
+                Record::Task(task, owner, exit) => {
+                    tasks.insert(task, runner::Running::restore(owner, exit));
+                }
+            }
+        }
+        for (job, epoch, ended) in exits {
+            if let Some(owned) = owned.get_mut(&job) {
+                owned.restore_exits(epoch, ended);
+            }
+        }
+        let setting = two_phase::Setting { config: config.commit, capacity };
+        Work {
+            machine: config.machine.clone(),
+            limit_default: config.limit_default,
+            recipe,
+            commit: Commit::restore(&setting, me, commits.into_iter()),
+            heartbeat: Heartbeat::restore(&config.heartbeat, me, std::iter::empty()),
+            owned,
+            tasks,
+        }
+    }
+}
+
+impl Recipe {
+    fn name(&self) -> &'static str {
+        match self {
+            Recipe::Sample(_) => "sample",
+        }
     }
 
-    fn timer(timer: cyclon::Cycle) -> Timer {
-        Timer::Overlay(timer)
+    fn honours(&self) -> shoal_model::FieldSet {
+        match self {
+            Recipe::Sample(_) => Sample::HONOURS,
+        }
+    }
+}
+
+/// What the layers without records and actions ask for, wrapped.
+macro_rules! hosts_without_records {
+    ($layer:ty, $message:ident, $timer:ident) => {
+        impl Hosts<$layer> for Node {
+            fn message(message: <$layer as Layer>::Message) -> Message {
+                Message::$message(message)
+            }
+
+            fn timer(timer: <$layer as Layer>::Timer) -> Timer {
+                Timer::$timer(timer)
+            }
+
+            fn record(never: Never) -> Record {
+                match never {}
+            }
+
+            fn key(never: Never) -> Key {
+                match never {}
+            }
+
+            fn action(never: Never) -> Action {
+                match never {}
+            }
+        }
+    };
+}
+
+hosts_without_records!(Cyclon, Overlay, Overlay);
+hosts_without_records!(Heartbeat<JobId>, Heartbeat, Heartbeat);
+hosts_without_records!(Sample, Sample, Sample);
+
+impl Hosts<Commit> for Node {
+    fn message(message: two_phase::Message<Resources, Brief>) -> Message {
+        Message::Commit(message)
     }
 
-    fn record(never: Never) -> Never {
-        never
+    fn timer(timer: two_phase::Timer) -> Timer {
+        Timer::Commit(timer)
     }
 
-    fn key(never: Never) -> Never {
-        never
+    fn record(record: two_phase::Record<Resources, Brief>) -> Record {
+        Record::Commit(record)
     }
 
-    fn action(never: Never) -> Never {
-        never
+    fn key(key: two_phase::Key) -> Key {
+        Key::Commit(key)
+    }
+
+    fn action(never: Never) -> Action {
+        match never {}
     }
 }

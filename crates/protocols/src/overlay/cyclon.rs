@@ -22,7 +22,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use shoal_model::{NodeId, Span};
 
-use crate::protocol::{self, Chance, Ctx, Input, Never, Protocol};
+use crate::protocol::{self, Chance, Ctx, Input, Layer, Never, Protocol};
 
 /// The most entries that a cache can have: one per bit of a mask.
 pub const CACHE_MAX: usize = 64;
@@ -199,8 +199,7 @@ pub struct Cyclon<X = ()> {
     partner: Option<NodeId>,
 }
 
-impl<X: Payload> Protocol for Cyclon<X> {
-    type Config = Config;
+impl<X: Payload> Layer for Cyclon<X> {
     type Command = Command;
     type Message = Message<X>;
     type Timer = Cycle;
@@ -208,6 +207,10 @@ impl<X: Payload> Protocol for Cyclon<X> {
     type Action = Never;
     type Outcome = Never;
     type Event = Event;
+}
+
+impl<X: Payload> Protocol for Cyclon<X> {
+    type Config = Config;
 
     fn restore(config: &Config, me: NodeId, _records: impl Iterator<Item = Never>) -> Cyclon<X> {
         let cache = usize::from(config.cache);

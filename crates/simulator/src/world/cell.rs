@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use shoal_model::{NodeId, Span, Time};
-use shoal_protocols::{Chance, KeyOf, Protocol};
+use shoal_protocols::{Chance, KeyOf, Protocol, Record};
 
 use crate::clock::Clock;
 
@@ -82,7 +82,6 @@ impl<P: Protocol> Rare<P> {
     pub fn write(&mut self, write: Write<P>) {
         match write {
             Write::Save(record) => {
-                use shoal_protocols::Record;
                 self.disk.insert(record.key(), record);
             }
             Write::Erase(key) => {

@@ -73,6 +73,12 @@ pub enum Saw<P: Protocol> {
     Event(P::Event),
     /// The node had something done.
     Act(P::Action),
+    /// What it had done has ended.
+    Done(P::Outcome),
+    /// A record became durable.
+    Save(P::Record),
+    /// A record was durably dropped.
+    Erase(KeyOf<P>),
     /// The node said something.
     Send(NodeId, P::Message),
     /// The machine stopped.

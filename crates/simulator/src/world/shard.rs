@@ -215,6 +215,7 @@ impl<P: Protocol> Engine<P> {
                     && cell.outside.life == life
                     && executor.is_none_or(|executor| executor.holds(now, &outcome))
                 {
+                    self.see(now, local, Saw::Done(outcome.clone()));
                     self.input(cell, now, local, Input::Done(outcome));
                 }
             }
@@ -260,12 +261,23 @@ impl<P: Protocol> Engine<P> {
             }
             let waiting = rare.waiting.pop_front().expect("there is one");
             if let Waiting::Write { write, .. } = waiting {
-                rare.write(write);
+                self.write(cell.outside.rare(), now, local, write);
                 continue;
             }
             let mut effects = Effects { engine: self, outside: &mut cell.outside, now, local, index };
             effects.let_out(waiting);
         }
+    }
+
+    /// The write is durable.
+    fn write(&mut self, rare: &mut Rare<P>, now: Time, local: u32, write: Write<P>) {
+        if self.setup.watch {
+            self.see(now, local, match &write {
+                Write::Save(record) => Saw::Save(record.clone()),
+                Write::Erase(key) => Saw::Erase(key.clone()),
+            });
+        }
+        rare.write(write);
     }
 
     fn see(&mut self, at: Time, local: u32, saw: Saw<P>) {
@@ -333,7 +345,7 @@ impl<P: Protocol> Effects<'_, P> {
         }
         let rare = self.outside.rare();
         if rare.fsync == Span::ZERO && rare.waiting.is_empty() {
-            rare.write(write);
+            self.engine.write(rare, self.now, self.local, write);
             return;
         }
         let durable_at = self.now + rare.fsync;
@@ -352,12 +364,18 @@ impl<P: Protocol> Effects<'_, P> {
     }
 
     fn post(&mut self, to: NodeId, message: P::Message) {
-        let kind = &mut self.engine.traffic[message.kind()];
-        kind.0 += 1;
-        kind.1 += message.bytes();
         if self.engine.setup.story {
             self.engine.see(self.now, self.local, Saw::Send(to, message.clone()));
         }
+        if to == node_id(self.index) {
+            // To oneself: at once, never lost, and no traffic.
+            let (from, count) = (self.index, self.outside.next_count());
+            self.engine.deliver(self.now, self.local, Letter { from, count, message });
+            return;
+        }
+        let kind = &mut self.engine.traffic[message.kind()];
+        kind.0 += 1;
+        kind.1 += message.bytes();
         let Some(to) = to.0.checked_sub(1).map(|to| to as u32).filter(|&to| to < self.engine.setup.machines)
         else {
             return;
@@ -389,9 +407,10 @@ impl<P: Protocol> Effects<'_, P> {
         let id = node_id(self.index);
         let setup = Arc::clone(&self.engine.setup);
         let life = self.outside.life;
+        let read = self.outside.local(self.now);
         let rare: &mut Rare<P> = self.outside.rare();
         let executor = rare.executor.get_or_insert_with(|| (setup.executor)(id));
-        let outcomes = executor.perform(self.now, action);
+        let outcomes = executor.perform(read, action);
         for (after, outcome) in outcomes {
             let count = self.outside.next_count();
             self.engine.plan(self.now + after, self.local, count, Turn::Done(life, outcome));

@@ -1,0 +1,3 @@
+//! Commit: how a plan becomes binding on several nodes at once.
+
+pub mod two_phase;

@@ -1,0 +1,378 @@
+//! The coordinator's side: asks, decides, confirms, releases.
+
+use std::collections::BTreeSet;
+
+use shoal_model::{Amount, Epoch, JobId, NodeId, Span};
+
+use super::{
+    Brief, Event, Failure, Key, Message, NODES_MAX, Placement, Prepare, Proposal, Record, Tenure, Timer,
+    TwoPhase, Vote,
+};
+use crate::protocol::Ctx;
+use crate::shared::Shared;
+
+/// How often a node is told to let go. One that has not heard by then is down, and asks when it is back.
+const CHASES_MAX: u8 = 20;
+/// The longest pause between two reminders to let go.
+const CHASE_MOST: Span = Span::from_mins(10);
+
+/// A job that this node coordinates.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Coordinated<A, B> {
+    pub tenure: Tenure,
+    pub attempt: Option<Attempt<A, B>>,
+}
+
+/// An attempt at placing a job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Attempt<A, B> {
+    placement: Placement,
+    amounts: Vec<A>,
+    strict: bool,
+    brief: Shared<B>,
+    phase: Phase,
+    /// Who has not answered in this phase.
+    missing: BTreeSet<NodeId>,
+    tries: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    Preparing,
+    Committing,
+    /// All have committed; nodes of the old placement are letting go.
+    Switching,
+}
+
+impl<A, B> Attempt<A, B> {
+    fn enter(&mut self, phase: Phase, missing: impl IntoIterator<Item = NodeId>) {
+        self.phase = phase;
+        self.missing = missing.into_iter().collect();
+        self.tries = 0;
+    }
+}
+
+impl<A: Amount, B: Brief> TwoPhase<A, B> {
+    pub(super) fn propose(&mut self, proposal: Proposal<A, B>, ctx: &mut Ctx<'_, Self>) {
+        let Proposal { job, start, span, shares, strict, brief } = proposal;
+        assert!(!shares.is_empty() && shares.len() <= NODES_MAX, "a placement has 1 to {NODES_MAX} nodes");
+        let (nodes, amounts): (Vec<NodeId>, Vec<A>) = shares.into_iter().unzip();
+        let coordinated = self.coordinated.entry(job).or_insert_with(|| Coordinated::new(job));
+        assert!(coordinated.attempt.is_none(), "one attempt at a time: {job:?}");
+        let epoch = coordinated.tenure.last.next();
+        let placement = Placement { epoch, start, span, nodes };
+        coordinated.tenure.last = epoch;
+        coordinated.tenure.asked.clone_from(&placement.nodes);
+        let missing: BTreeSet<NodeId> = placement.nodes.iter().copied().collect();
+        assert_eq!(missing.len(), amounts.len(), "a placement names each node once: {job:?}");
+        // Saved first: after a crash this epoch is never used for other nodes, and these are told to let go.
+        ctx.save(Record::Tenure(coordinated.tenure.clone()));
+        coordinated.attempt =
+            Some(Attempt { placement, amounts, strict, brief, phase: Phase::Preparing, missing, tries: 0 });
+        self.tell_missing(job, ctx);
+        ctx.wake_after(self.config.patience(), Timer::Retry(job, epoch));
+    }
+
+    pub(super) fn on_vote(
+        &mut self,
+        from: NodeId,
+        job: JobId,
+        epoch: Epoch,
+        vote: Vote,
+        ctx: &mut Ctx<'_, Self>,
+    ) {
+        let Some(attempt) = self.attempt_in(job, epoch, Phase::Preparing) else { return };
+        if !attempt.missing.remove(&from) {
+            return;
+        }
+        match vote {
+            Vote::No(next) => self.fail(job, Failure::Refused { by: from, next }, ctx),
+            Vote::Yes if attempt.missing.is_empty() => {
+                attempt.enter(Phase::Committing, attempt.placement.nodes.clone());
+                self.tell_missing(job, ctx);
+                ctx.wake_after(self.config.patience(), Timer::Retry(job, epoch));
+            }
+            Vote::Yes => {}
+        }
+    }
+
+    pub(super) fn on_committed(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let Some(attempt) = self.attempt_in(job, epoch, Phase::Committing) else { return };
+        attempt.missing.remove(&from);
+        if attempt.missing.is_empty() {
+            self.switch(job, ctx);
+        }
+    }
+
+    /// All have committed. Nodes that are only in the old placement let go before the new one is confirmed.
+    fn switch(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
+        let Coordinated { tenure, attempt: Some(attempt) } = self.coordinated(job) else { return };
+        let old = tenure.placed.take();
+        let leaving = old.iter().flat_map(|old| old.nodes.iter().map(|&node| (node, old.epoch)));
+        let leaving: Vec<(NodeId, Epoch)> =
+            leaving.filter(|(node, _)| !attempt.placement.nodes.contains(node)).collect();
+        if leaving.is_empty() {
+            self.confirm(job, ctx);
+            return;
+        }
+        attempt.enter(Phase::Switching, leaving.iter().map(|&(node, _)| node));
+        tenure.releasing.extend(leaving);
+        // From here on the old placement is broken; a restart finds none, and has all of the job released.
+        ctx.save(Record::Tenure(tenure.clone()));
+        let epoch = attempt.placement.epoch;
+        self.tell_missing(job, ctx);
+        ctx.wake_after(self.config.patience(), Timer::Retry(job, epoch));
+    }
+
+    fn confirm(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
+        let Coordinated { tenure, attempt } = self.coordinated(job);
+        let Some(Attempt { placement, .. }) = attempt.take() else { return };
+        tenure.asked.clear();
+        tenure.placed = Some(placement.clone());
+        ctx.save(Record::Tenure(tenure.clone()));
+        let chase = !tenure.releasing.is_empty();
+        for &node in &placement.nodes {
+            ctx.send(node, Message::Confirm { job, epoch: placement.epoch });
+        }
+        if chase {
+            ctx.wake_after(self.config.patience(), Timer::Chase(job, 0));
+        }
+        ctx.report(Event::Placed(job, placement));
+    }
+
+    pub(super) fn on_refuse(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let Some(Coordinated { tenure, attempt }) = self.coordinated.get(&job) else { return };
+        if let Some(attempt) = attempt
+            && attempt.placement.epoch == epoch
+            && attempt.placement.nodes.contains(&from)
+        {
+            match attempt.phase {
+                Phase::Preparing | Phase::Committing => {
+                    self.fail(job, Failure::Refused { by: from, next: None }, ctx);
+                }
+                // The old placement is broken already: there is nothing to fall back on.
+                Phase::Switching => {
+                    self.release(job, false, ctx);
+                    ctx.report(Event::Unplaced { job, epoch, by: Some(from) });
+                }
+            }
+        } else if tenure
+            .placed
+            .as_ref()
+            .is_some_and(|placed| placed.epoch == epoch && placed.nodes.contains(&from))
+        {
+            self.release(job, false, ctx);
+            ctx.report(Event::Unplaced { job, epoch, by: Some(from) });
+        }
+    }
+
+    /// Takes the job off all nodes that may have it.
+    pub(super) fn release(&mut self, job: JobId, over: bool, ctx: &mut Ctx<'_, Self>) {
+        let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
+        coordinated.attempt = None;
+        let tenure = &mut coordinated.tenure;
+        tenure.over |= over;
+        let placed = tenure.placed.take().map(|placed| placed.nodes).unwrap_or_default();
+        let mut letting_go: BTreeSet<NodeId> = tenure.releasing.iter().map(|&(node, _)| node).collect();
+        letting_go.extend(placed);
+        letting_go.append(&mut tenure.asked.drain(..).collect());
+        tenure.releasing = letting_go.into_iter().map(|node| (node, tenure.last)).collect();
+        if tenure.releasing.is_empty() && tenure.over {
+            self.coordinated.remove(&job);
+            ctx.erase(Key::Tenure(job));
+            return;
+        }
+        ctx.save(Record::Tenure(tenure.clone()));
+        for &(node, upto) in &tenure.releasing {
+            ctx.send(node, Message::Release { job, upto });
+        }
+        ctx.wake_after(self.config.patience(), Timer::Chase(job, 0));
+    }
+
+    pub(super) fn on_released(&mut self, from: NodeId, job: JobId, upto: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
+        let tenure = &mut coordinated.tenure;
+        let before = tenure.releasing.len();
+        tenure.releasing.retain(|&(node, epoch)| node != from || epoch > upto);
+        if tenure.releasing.len() == before {
+            return;
+        }
+        if tenure.releasing.is_empty() && tenure.over {
+            self.coordinated.remove(&job);
+            ctx.erase(Key::Tenure(job));
+            return;
+        }
+        ctx.save(Record::Tenure(tenure.clone()));
+        if let Some(attempt) = &mut coordinated.attempt
+            && attempt.phase == Phase::Switching
+        {
+            attempt.missing.remove(&from);
+            if attempt.missing.is_empty() {
+                self.confirm(job, ctx);
+            }
+        }
+    }
+
+    pub(super) fn on_ask(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let answer = self.coordinated.get(&job).map(|Coordinated { tenure, attempt }| {
+            let attempt =
+                attempt.as_ref().filter(|a| a.placement.epoch == epoch && a.placement.nodes.contains(&from));
+            let placed = tenure.placed.as_ref().filter(|p| p.epoch == epoch && p.nodes.contains(&from));
+            match (attempt, placed) {
+                (_, Some(_)) => Some(Message::Confirm { job, epoch }),
+                (Some(attempt), None) => match attempt.phase {
+                    // Still open: the answer is on its way, or the hold runs out.
+                    Phase::Preparing => None,
+                    Phase::Committing | Phase::Switching => {
+                        Some(Message::Commit { job, epoch, brief: attempt.brief.clone() })
+                    }
+                },
+                (None, None) => Some(Message::Abort { job, epoch }),
+            }
+        });
+        // Of a job that we do not know nothing stands.
+        if let Some(message) = answer.unwrap_or(Some(Message::Abort { job, epoch })) {
+            ctx.send(from, message);
+        }
+    }
+
+    pub(super) fn on_retry(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let tries_max = self.config.tries;
+        let Some(attempt) =
+            self.coordinated.get_mut(&job).and_then(|coordinated| coordinated.attempt.as_mut())
+        else {
+            return;
+        };
+        if attempt.placement.epoch != epoch {
+            return;
+        }
+        if attempt.tries < tries_max || (attempt.phase == Phase::Switching && attempt.strict) {
+            attempt.tries = attempt.tries.saturating_add(1);
+            self.tell_missing(job, ctx);
+            ctx.wake_after(self.config.patience(), Timer::Retry(job, epoch));
+            return;
+        }
+        match attempt.phase {
+            Phase::Preparing | Phase::Committing => {
+                let silent = attempt.missing.iter().copied().collect();
+                self.fail(job, Failure::Silent(silent), ctx);
+            }
+            // The old node is out of reach. It may start the old placement; its epoch tells that it is void.
+            Phase::Switching => self.confirm(job, ctx),
+        }
+    }
+
+    /// Reminds who has not let go, ever more seldom.
+    pub(super) fn on_chase(&mut self, job: JobId, reminder: u8, ctx: &mut Ctx<'_, Self>) {
+        let patience = self.config.patience();
+        let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
+        let tenure = &mut coordinated.tenure;
+        if tenure.releasing.is_empty() {
+            return;
+        }
+        if reminder >= CHASES_MAX {
+            tenure.releasing.clear();
+            if tenure.over {
+                self.coordinated.remove(&job);
+                ctx.erase(Key::Tenure(job));
+            } else {
+                ctx.save(Record::Tenure(tenure.clone()));
+            }
+            return;
+        }
+        for &(node, upto) in &tenure.releasing {
+            ctx.send(node, Message::Release { job, upto });
+        }
+        let pause = (patience * (1 << reminder.min(20))).min(CHASE_MOST);
+        ctx.wake_after(pause, Timer::Chase(job, reminder + 1));
+    }
+
+    /// A crash on the way means abort: whoever was asked is told to let go.
+    pub(super) fn boot_coordinator(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let jobs: Vec<JobId> = self.coordinated.keys().copied().collect();
+        for job in jobs {
+            let Coordinated { tenure, .. } = self.coordinated(job);
+            let (epoch, asked) = (tenure.last, !tenure.asked.is_empty());
+            if tenure.placed.is_some() {
+                for node in std::mem::take(&mut tenure.asked) {
+                    ctx.send(node, Message::Abort { job, epoch });
+                }
+                if !tenure.releasing.is_empty() {
+                    ctx.wake_after(self.config.patience(), Timer::Chase(job, 0));
+                }
+            } else if asked || !tenure.releasing.is_empty() {
+                self.release(job, false, ctx);
+                if asked {
+                    ctx.report(Event::Unplaced { job, epoch, by: None });
+                }
+            }
+        }
+    }
+
+    pub(super) fn restore_tenure(&mut self, tenure: Tenure) {
+        let coordinated = Coordinated { attempt: None, tenure };
+        self.coordinated.insert(coordinated.tenure.job, coordinated);
+    }
+
+    fn fail(&mut self, job: JobId, why: Failure, ctx: &mut Ctx<'_, Self>) {
+        let Some(Attempt { placement, .. }) = self.coordinated(job).attempt.take() else { return };
+        let epoch = placement.epoch;
+        for node in placement.nodes {
+            ctx.send(node, Message::Abort { job, epoch });
+        }
+        // The saved record still names who was asked: a restart tells them again, which does no harm.
+        self.coordinated(job).tenure.asked.clear();
+        ctx.report(Event::Failed { job, epoch, why });
+    }
+
+    /// Says to whoever has not answered what this phase has to say.
+    fn tell_missing(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
+        let Coordinated { tenure, attempt: Some(attempt) } = self.coordinated(job) else { return };
+        let Placement { epoch, start, span, ref nodes } = attempt.placement;
+        match attempt.phase {
+            Phase::Preparing => {
+                for (&node, amount) in nodes.iter().zip(&attempt.amounts) {
+                    if attempt.missing.contains(&node) {
+                        let amount = amount.clone();
+                        ctx.send(node, Message::Prepare(Prepare { job, epoch, start, span, amount }));
+                    }
+                }
+            }
+            Phase::Committing => {
+                for &node in &attempt.missing {
+                    ctx.send(node, Message::Commit { job, epoch, brief: attempt.brief.clone() });
+                }
+            }
+            Phase::Switching => {
+                for &(node, upto) in &tenure.releasing {
+                    if attempt.missing.contains(&node) {
+                        ctx.send(node, Message::Release { job, upto });
+                    }
+                }
+            }
+        }
+    }
+
+    fn attempt_in(&mut self, job: JobId, epoch: Epoch, phase: Phase) -> Option<&mut Attempt<A, B>> {
+        let attempt = self.coordinated.get_mut(&job)?.attempt.as_mut()?;
+        (attempt.placement.epoch == epoch && attempt.phase == phase).then_some(attempt)
+    }
+
+    fn coordinated(&mut self, job: JobId) -> &mut Coordinated<A, B> {
+        self.coordinated.get_mut(&job).expect("callers have found the job")
+    }
+}
+
+impl<A, B> Coordinated<A, B> {
+    fn new(job: JobId) -> Coordinated<A, B> {
+        let tenure = Tenure {
+            job,
+            last: Epoch::default(),
+            asked: Vec::new(),
+            placed: None,
+            releasing: Vec::new(),
+            over: false,
+        };
+        Coordinated { tenure, attempt: None }
+    }
+}

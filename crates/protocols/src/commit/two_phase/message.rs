@@ -1,0 +1,273 @@
+//! What coordinators and participants say to each other, and what each must remember.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use minicbor::{CborLen, Decode, Encode};
+use shoal_model::{Amount, Epoch, JobId, NodeId, Span, Time};
+
+use crate::protocol;
+use crate::shared::Shared;
+
+/// What the nodes of a placement must know to start the job; the commit carries it and does not look.
+pub trait Brief: Clone + Debug + Eq + Hash + Send + Sync {
+    /// What it is accounted for on the wire.
+    fn bytes(&self) -> u64;
+}
+
+impl Brief for () {
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// What coordinator (C) and participant (P) say.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message<A, B> {
+    /// C → P: can you? Answered by [`Message::Vote`].
+    Prepare(Prepare<A>),
+    /// P → C: yes, held; or no, and when it could be.
+    Vote {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+        /// Yes or no.
+        vote: Vote,
+    },
+    /// C → P: everybody can; make it durable. Answered by [`Message::Committed`] or [`Message::Refuse`].
+    Commit {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+        /// What to know for the start.
+        brief: Shared<B>,
+    },
+    /// P → C: it is on my disk.
+    Committed {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+    },
+    /// P → C: I do not have it (any more).
+    Refuse {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+    },
+    /// C → P: it is on everybody's disk; start it when its time comes.
+    Confirm {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+    },
+    /// C → P: it will not be; let go.
+    Abort {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+    },
+    /// C → P: let go of all placements of the job up to this one, even confirmed ones. Answered by
+    /// [`Message::Released`].
+    Release {
+        /// Which job.
+        job: JobId,
+        /// The last placement that is over.
+        upto: Epoch,
+    },
+    /// P → C: gone.
+    Released {
+        /// Which job.
+        job: JobId,
+        /// The last placement that is over.
+        upto: Epoch,
+    },
+    /// P → C: I am in doubt. Answered by whichever of Commit, Confirm and Abort is true.
+    Ask {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+    },
+}
+
+/// What a node is asked to hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prepare<A> {
+    /// Which job.
+    pub job: JobId,
+    /// Which of its placements.
+    pub epoch: Epoch,
+    /// When it starts.
+    pub start: Time,
+    /// How long it may run.
+    pub span: Span,
+    /// What it takes of the node.
+    pub amount: A,
+}
+
+/// A participant's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Vote {
+    /// Held.
+    Yes,
+    /// Not free then; perhaps from this time on.
+    No(Option<Time>),
+}
+
+/// Where and when a job is to run; a node's rank is its place in the list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
+pub struct Placement {
+    /// Which of the job's placements this is.
+    #[n(0)]
+    pub epoch: Epoch,
+    /// When it starts.
+    #[n(1)]
+    pub start: Time,
+    /// How long it may run.
+    #[n(2)]
+    pub span: Span,
+    /// Where, by rank.
+    #[n(3)]
+    pub nodes: Vec<NodeId>,
+}
+
+/// What must survive a crash.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub enum Record<A, B> {
+    /// A coordinator's view of a job.
+    #[n(0)]
+    Tenure(#[n(0)] Tenure),
+    /// A participant's promise.
+    #[n(1)]
+    Lock(#[n(0)] Lock<A, B>),
+}
+
+/// What a coordinator must know of a job after a crash.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
+pub struct Tenure {
+    /// Which job.
+    #[n(0)]
+    pub job: JobId,
+    /// The last epoch that was ever used for it.
+    #[n(1)]
+    pub last: Epoch,
+    /// Who may hold or have committed the placement under way.
+    #[n(2)]
+    pub asked: Vec<NodeId>,
+    /// Where it is placed, confirmed.
+    #[n(3)]
+    pub placed: Option<Placement>,
+    /// Who has yet to let go, and up to which placement.
+    #[n(4)]
+    pub releasing: Vec<(NodeId, Epoch)>,
+    /// Whether the job has ended: nothing of it stays once all have let go.
+    #[n(5)]
+    pub over: bool,
+}
+
+/// What a participant has promised on its disk.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct Lock<A, B> {
+    /// Which job.
+    #[n(0)]
+    pub job: JobId,
+    /// Which of its placements.
+    #[n(1)]
+    pub epoch: Epoch,
+    /// Who decides on it.
+    #[n(2)]
+    pub coordinator: NodeId,
+    /// When it starts.
+    #[n(3)]
+    pub start: Time,
+    /// How long it may run.
+    #[n(4)]
+    pub span: Span,
+    /// What it takes.
+    #[n(5)]
+    pub amount: A,
+    /// Whether all the others have promised too.
+    #[n(6)]
+    pub confirmed: bool,
+    /// What to know for the start; comes with the commit.
+    #[n(7)]
+    pub brief: Option<Shared<B>>,
+}
+
+/// What a record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
+pub enum Key {
+    /// A job that this node coordinates.
+    #[n(0)]
+    Tenure(#[n(0)] JobId),
+    /// A placement that this node is part of.
+    #[n(1)]
+    Lock(#[n(0)] JobId, #[n(1)] Epoch),
+}
+
+impl<A: Amount, B: Brief> protocol::Record for Record<A, B> {
+    type Key = Key;
+
+    fn key(&self) -> Key {
+        match self {
+            Record::Tenure(tenure) => Key::Tenure(tenure.job),
+            Record::Lock(lock) => Key::Lock(lock.job, lock.epoch),
+        }
+    }
+}
+
+/// What a message that names a job and an epoch is accounted for, headers and signature included.
+const SHORT_BYTES: u64 = 64;
+/// What a request to hold adds: two times and a vector of resources.
+const PREPARE_BYTES: u64 = 64;
+
+impl<A: Amount, B: Brief> protocol::Message for Message<A, B> {
+    const KINDS: &'static [&'static str] = &[
+        "prepare",
+        "vote",
+        "commit",
+        "committed",
+        "refuse",
+        "confirm",
+        "abort",
+        "release",
+        "released",
+        "ask",
+    ];
+
+    fn kind(&self) -> usize {
+        match self {
+            Message::Prepare(_) => 0,
+            Message::Vote { .. } => 1,
+            Message::Commit { .. } => 2,
+            Message::Committed { .. } => 3,
+            Message::Refuse { .. } => 4,
+            Message::Confirm { .. } => 5,
+            Message::Abort { .. } => 6,
+            Message::Release { .. } => 7,
+            Message::Released { .. } => 8,
+            Message::Ask { .. } => 9,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Message::Prepare(_) => SHORT_BYTES + PREPARE_BYTES,
+            Message::Commit { brief, .. } => SHORT_BYTES + brief.bytes(),
+            Message::Vote { .. }
+            | Message::Committed { .. }
+            | Message::Refuse { .. }
+            | Message::Confirm { .. }
+            | Message::Abort { .. }
+            | Message::Release { .. }
+            | Message::Released { .. }
+            | Message::Ask { .. } => SHORT_BYTES,
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Two-phase commit over calendars: n nodes reserve the same time together, or none does.
+//!
+//! ```text
+//! coordinator            each participant
+//!     │── Prepare ────────────▶│  could you?                      (epoch saved before)
+//!     │◀──────────────── Vote ─│  yes, held for 30 s; or no
+//!     │── Commit ─────────────▶│  all said yes
+//!     │◀─────────── Committed ─│  on my disk                      (lock saved before)
+//!     │                        │  … nodes only in the old placement: Release, Released
+//!     │── Confirm ────────────▶│  on everybody's disk: start it   (placement saved before)
+//!     │
+//!     │── Abort ──────────────▶│  somebody said no, or nothing
+//!     │◀───────────────── Ask ─│  I am in doubt
+//! ```
+//!
+//! The point of no return is the coordinator's saved placement, just before Confirm. Before it a crash of the
+//! coordinator means abort: its saved epoch tells it whom to tell. A participant promises nothing durable before
+//! Commit, so a crash between Prepare and Commit makes it refuse the Commit, and all others let go.
+//!
+//! - **A lock that is not confirmed lasts 30 s from the coordinator's last word**, then it is dropped, the
+//!   coordinator is told, and a Commit or Confirm that comes later is refused. A node in doubt asks before it drops.
+//! - **Make before break**: a job that is placed can be placed anew with the next epoch. Nodes ignore the job's
+//!   own older reservation when they vote, and keep it until the new one is confirmed. Nodes that are only in the
+//!   old placement are released before Confirm, so that the two do not both start.
+//! - **Epochs only grow**, are saved before they are used, and are used for one set of nodes each.
+//!
+//! Specification: Fiscato, Costa, Pierre 2008, "two-phase commit over reservations". Done otherwise: the decision
+//! is recorded after the acknowledgements of Commit instead of before Commit. A hold may expire under a Commit, so
+//! only acknowledged commits make a placement, and recording the decision once, after them, saves a write.
+//! At rest each switch costs 5 n messages, and 2 for each node released.
+
+mod coordinator;
+mod message;
+mod participant;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use shoal_model::calendar::{Calendar, Capacity};
+use shoal_model::{Amount, Epoch, JobId, NodeId, Span, Time};
+
+use crate::protocol::{Ctx, Input, Layer, Never, Protocol};
+use crate::shared::Shared;
+use coordinator::Coordinated;
+pub use message::{Brief, Key, Lock, Message, Placement, Prepare, Record, Tenure, Vote};
+use participant::Locked;
+pub use participant::Stage;
+
+/// The most locks that a node keeps; beyond it votes no.
+pub const LOCKS_MAX: usize = 100_000;
+/// The most nodes that a job can be placed on.
+pub const NODES_MAX: usize = 65_536;
+
+/// What the commit can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// How long a lock lasts after the coordinator's last word, in milliseconds.
+    pub hold_ms: u32,
+    /// How long to wait for an answer before asking again, in milliseconds.
+    pub patience_ms: u32,
+    /// How often to ask again before giving up.
+    pub tries: u8,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { hold_ms: 30_000, patience_ms: 2_000, tries: 3 }
+    }
+}
+
+impl Config {
+    fn hold(&self) -> Span {
+        Span::from_millis(u64::from(self.hold_ms))
+    }
+
+    fn patience(&self) -> Span {
+        Span::from_millis(u64::from(self.patience_ms))
+    }
+}
+
+/// What a node is told at its making.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting<A: Amount> {
+    /// How patient to be.
+    pub config: Config,
+    /// What the node has to give.
+    pub capacity: Capacity<A>,
+}
+
+/// What the layer above asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Command<A, B> {
+    /// Place a job; ends in [`Event::Placed`] or [`Event::Failed`].
+    Propose(Proposal<A, B>),
+    /// Take a job off all nodes; it may be proposed again.
+    Release(JobId),
+    /// A job is over: take it off all nodes and forget it.
+    Forget(JobId),
+}
+
+/// Where and when a job could run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Proposal<A, B> {
+    /// Which job.
+    pub job: JobId,
+    /// When it starts.
+    pub start: Time,
+    /// How long it may run.
+    pub span: Span,
+    /// Where, by rank, and what it takes there.
+    pub shares: Vec<(NodeId, A)>,
+    /// Whether to wait without end for the old nodes to let go, because the job must never run twice.
+    pub strict: bool,
+    /// What the nodes must know for the start.
+    pub brief: Shared<B>,
+}
+
+/// What the node asked to be reminded of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timer {
+    /// As coordinator: who has not answered?
+    Retry(JobId, Epoch),
+    /// As coordinator: who has not let go? With the number of the reminder.
+    Chase(JobId, u8),
+    /// As participant: what has become of this lock?
+    Doubt(JobId, Epoch),
+}
+
+/// What the layer above gets to know.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// As coordinator: the job is placed, durably and everywhere.
+    Placed(JobId, Placement),
+    /// As coordinator: this attempt came to nothing; an older placement stands.
+    Failed {
+        /// Which job.
+        job: JobId,
+        /// Which attempt.
+        epoch: Epoch,
+        /// Because of what.
+        why: Failure,
+    },
+    /// As coordinator: the placement no longer stands, or never did: a node let go, or we crashed on the way.
+    Unplaced {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+        /// Who let go, if somebody did.
+        by: Option<NodeId>,
+    },
+    /// As participant: this is to be started here at its time.
+    Confirmed(JobId, Epoch),
+    /// As participant: this is no longer to run here; stop it if it does.
+    Released(JobId, Epoch),
+}
+
+/// Why an attempt came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Failure {
+    /// A node said no.
+    Refused {
+        /// Which.
+        by: NodeId,
+        /// When it could.
+        next: Option<Time>,
+    },
+    /// Nodes did not answer.
+    Silent(Vec<NodeId>),
+}
+
+/// A node's part in all commits: as coordinator of some jobs, as participant of others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TwoPhase<A: Amount, B> {
+    config: Config,
+    calendar: Calendar<A>,
+    locks: BTreeMap<(JobId, Epoch), Locked<A, B>>,
+    coordinated: BTreeMap<JobId, Coordinated<A, B>>,
+    /// Saved locks for which there is no longer room, because the owner gives less than before.
+    unfit: Vec<Lock<A, B>>,
+}
+
+impl<A: Amount, B: Brief> Layer for TwoPhase<A, B> {
+    type Command = Command<A, B>;
+    type Message = Message<A, B>;
+    type Timer = Timer;
+    type Record = Record<A, B>;
+    type Action = Never;
+    type Outcome = Never;
+    type Event = Event;
+}
+
+impl<A: Amount, B: Brief> Protocol for TwoPhase<A, B> {
+    type Config = Setting<A>;
+
+    fn restore(
+        setting: &Setting<A>,
+        _me: NodeId,
+        records: impl Iterator<Item = Record<A, B>>,
+    ) -> TwoPhase<A, B> {
+        let mut commit = TwoPhase {
+            config: setting.config,
+            calendar: Calendar::new(setting.capacity.clone()),
+            locks: BTreeMap::new(),
+            coordinated: BTreeMap::new(),
+            unfit: Vec::new(),
+        };
+        for record in records {
+            match record {
+                Record::Tenure(tenure) => commit.restore_tenure(tenure),
+                Record::Lock(lock) => commit.restore_lock(lock),
+            }
+        }
+        commit
+    }
+
+    fn handle(&mut self, input: Input<Self>, ctx: &mut Ctx<'_, Self>) {
+        match input {
+            Input::Boot => {
+                self.boot_coordinator(ctx);
+                self.boot_participant(ctx);
+            }
+            Input::Command(Command::Propose(proposal)) => self.propose(proposal, ctx),
+            Input::Command(Command::Release(job)) => self.release(job, false, ctx),
+            Input::Command(Command::Forget(job)) => self.release(job, true, ctx),
+            Input::Message { from, message } => match message {
+                Message::Prepare(prepare) => self.on_prepare(from, prepare, ctx),
+                Message::Vote { job, epoch, vote } => self.on_vote(from, job, epoch, vote, ctx),
+                Message::Commit { job, epoch, brief } => self.on_commit(from, job, epoch, brief, ctx),
+                Message::Committed { job, epoch } => self.on_committed(from, job, epoch, ctx),
+                Message::Refuse { job, epoch } => self.on_refuse(from, job, epoch, ctx),
+                Message::Confirm { job, epoch } => self.on_confirm(from, job, epoch, ctx),
+                Message::Abort { job, epoch } => self.on_abort(from, job, epoch, ctx),
+                Message::Release { job, upto } => self.on_release(from, job, upto, ctx),
+                Message::Released { job, upto } => self.on_released(from, job, upto, ctx),
+                Message::Ask { job, epoch } => self.on_ask(from, job, epoch, ctx),
+            },
+            Input::Timer(Timer::Retry(job, epoch)) => self.on_retry(job, epoch, ctx),
+            Input::Timer(Timer::Chase(job, reminder)) => self.on_chase(job, reminder, ctx),
+            Input::Timer(Timer::Doubt(job, epoch)) => self.on_doubt(job, epoch, ctx),
+            Input::Done(never) => match never {},
+        }
+    }
+}
+
+impl<A: Amount, B: Brief> TwoPhase<A, B> {
+    /// What is reserved on this node.
+    pub fn calendar(&self) -> &Calendar<A> {
+        &self.calendar
+    }
+
+    /// Where a job that this node coordinates is placed.
+    pub fn placement(&self, job: JobId) -> Option<&Placement> {
+        self.coordinated.get(&job)?.tenure.placed.as_ref()
+    }
+
+    /// Whether an attempt at placing the job is under way.
+    pub fn is_placing(&self, job: JobId) -> bool {
+        self.coordinated.get(&job).is_some_and(|coordinated| coordinated.attempt.is_some())
+    }
+
+    /// What this node has promised of a placement, and how firmly.
+    pub fn lock(&self, job: JobId, epoch: Epoch) -> Option<(&Lock<A, B>, Stage)> {
+        self.locks.get(&(job, epoch)).map(|locked| (&locked.lock, locked.stage))
+    }
+
+    /// All that this node has promised.
+    pub fn locks(&self) -> impl Iterator<Item = (&Lock<A, B>, Stage)> {
+        self.locks.values().map(|locked| (&locked.lock, locked.stage))
+    }
+
+    /// When the oldest lock that is not confirmed must be gone.
+    pub fn oldest_doubt(&self) -> Option<Time> {
+        self.locks.values().filter(|locked| locked.stage != Stage::Confirmed).map(|locked| locked.until).min()
+    }
+}

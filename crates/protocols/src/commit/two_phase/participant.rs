@@ -1,0 +1,224 @@
+//! The participant's side: holds, promises, asks when in doubt, lets go.
+
+use shoal_model::calendar::{self, Against, Booking, Interval, Refusal};
+use shoal_model::{Amount, Epoch, JobId, NodeId, Time};
+
+use super::{Brief, Event, Key, LOCKS_MAX, Lock, Message, Prepare, Record, Timer, TwoPhase, Vote};
+use crate::protocol::Ctx;
+use crate::shared::Shared;
+
+/// A part of this node that a placement has taken.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Locked<A, B> {
+    pub lock: Lock<A, B>,
+    pub stage: Stage,
+    /// When it is dropped unless the coordinator says more; a confirmed one stays.
+    pub until: Time,
+}
+
+/// How firmly something is promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Held in memory.
+    Held,
+    /// On disk, but the others may still refuse.
+    Committed,
+    /// Everybody has it on disk: it starts at its time.
+    Confirmed,
+}
+
+impl<A: Amount, B: Brief> TwoPhase<A, B> {
+    pub(super) fn on_prepare(&mut self, from: NodeId, prepare: Prepare<A>, ctx: &mut Ctx<'_, Self>) {
+        let Prepare { job, epoch, .. } = prepare;
+        let vote = match self.locks.get(&(job, epoch)) {
+            // The question came twice, or our answer was lost.
+            Some(locked) if locked.lock.coordinator == from => Vote::Yes,
+            Some(_) => Vote::No(None),
+            None => self.hold(from, prepare, ctx),
+        };
+        ctx.send(from, Message::Vote { job, epoch, vote });
+    }
+
+    fn hold(&mut self, coordinator: NodeId, prepare: Prepare<A>, ctx: &mut Ctx<'_, Self>) -> Vote {
+        let Prepare { job, epoch, start, span, amount } = prepare;
+        if self.locks.len() >= LOCKS_MAX {
+            return Vote::No(None);
+        }
+        // What should have begun already can only begin late.
+        let begin = start.max(ctx.now);
+        let fits_from = |next: Option<Time>| Vote::No(next);
+        if begin > start {
+            return fits_from(self.calendar.without(job).earliest_fit(begin, span, &amount, Against::Firm));
+        }
+        let Some(interval) = Interval::starting(start, span) else { return Vote::No(None) };
+        let until = ctx.now + self.config.hold();
+        let key = calendar::Key { job, epoch };
+        match self.calendar.hold(key, interval, amount.clone(), until, Against::Firm) {
+            Ok(_) => {}
+            Err(Refusal::NoRoom { next }) => return fits_from(next),
+            Err(_) => return Vote::No(None),
+        }
+        let lock = Lock { job, epoch, coordinator, start, span, amount, confirmed: false, brief: None };
+        self.locks.insert((job, epoch), Locked { lock, stage: Stage::Held, until });
+        self.doubt_later(job, epoch, until, ctx);
+        Vote::Yes
+    }
+
+    pub(super) fn on_commit(
+        &mut self,
+        from: NodeId,
+        job: JobId,
+        epoch: Epoch,
+        brief: Shared<B>,
+        ctx: &mut Ctx<'_, Self>,
+    ) {
+        let until = ctx.now + self.config.hold();
+        let Some(locked) = self.locked_by(from, job, epoch, ctx.now) else {
+            ctx.send(from, Message::Refuse { job, epoch });
+            return;
+        };
+        if locked.stage == Stage::Held {
+            locked.stage = Stage::Committed;
+            locked.lock.brief = Some(brief);
+            ctx.save(Record::Lock(locked.lock.clone()));
+            let firm = self.calendar.commit(calendar::Key { job, epoch }, ctx.now);
+            assert_eq!(firm, Ok(()), "a lock that stands is held in the calendar: {job:?}");
+        }
+        if let Some(locked) = self.locks.get_mut(&(job, epoch))
+            && locked.stage == Stage::Committed
+        {
+            locked.until = until;
+            self.doubt_later(job, epoch, until, ctx);
+        }
+        ctx.send(from, Message::Committed { job, epoch });
+    }
+
+    pub(super) fn on_confirm(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let Some(locked) = self.locked_by(from, job, epoch, ctx.now) else {
+            ctx.send(from, Message::Refuse { job, epoch });
+            return;
+        };
+        match locked.stage {
+            Stage::Confirmed => {}
+            // We never said Committed in this life; what stands there is another promise.
+            Stage::Held => ctx.send(from, Message::Refuse { job, epoch }),
+            Stage::Committed => {
+                locked.stage = Stage::Confirmed;
+                locked.until = Time::NEVER;
+                locked.lock.confirmed = true;
+                ctx.save(Record::Lock(locked.lock.clone()));
+                ctx.report(Event::Confirmed(job, epoch));
+                if let Some(before) = epoch.0.checked_sub(1) {
+                    self.drop_locks(job, Epoch(before), ctx);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_abort(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        if self.locks.get(&(job, epoch)).is_some_and(|locked| locked.lock.coordinator == from) {
+            self.drop_lock(job, epoch, ctx);
+        }
+    }
+
+    pub(super) fn on_release(&mut self, from: NodeId, job: JobId, upto: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let theirs = |locked: &Locked<A, B>| locked.lock.coordinator == from;
+        if self.locks.range((job, Epoch(0))..=(job, upto)).all(|(_, locked)| theirs(locked)) {
+            self.drop_locks(job, upto, ctx);
+        }
+        ctx.send(from, Message::Released { job, upto });
+    }
+
+    pub(super) fn on_doubt(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let Some(locked) = self.locks.get(&(job, epoch)) else { return };
+        let (coordinator, until) = (locked.lock.coordinator, locked.until);
+        if locked.stage == Stage::Confirmed {
+            return;
+        }
+        if until <= ctx.now {
+            self.drop_lock(job, epoch, ctx);
+            ctx.send(coordinator, Message::Refuse { job, epoch });
+            return;
+        }
+        ctx.send(coordinator, Message::Ask { job, epoch });
+        ctx.wake_at(until, Timer::Doubt(job, epoch));
+    }
+
+    /// What was promised before a crash still is; the coordinator tells what has become of it.
+    pub(super) fn boot_participant(&mut self, ctx: &mut Ctx<'_, Self>) {
+        for Lock { job, epoch, coordinator, .. } in std::mem::take(&mut self.unfit) {
+            ctx.erase(Key::Lock(job, epoch));
+            ctx.send(coordinator, Message::Refuse { job, epoch });
+            ctx.report(Event::Released(job, epoch));
+        }
+        let until = ctx.now + self.config.hold();
+        for (&(job, epoch), locked) in &mut self.locks {
+            ctx.send(locked.lock.coordinator, Message::Ask { job, epoch });
+            if locked.stage == Stage::Confirmed {
+                ctx.report(Event::Confirmed(job, epoch));
+            } else {
+                locked.until = until;
+                ctx.wake_at(until, Timer::Doubt(job, epoch));
+            }
+        }
+    }
+
+    pub(super) fn restore_lock(&mut self, lock: Lock<A, B>) {
+        let key = calendar::Key { job: lock.job, epoch: lock.epoch };
+        let stage = if lock.confirmed { Stage::Confirmed } else { Stage::Committed };
+        let booked = Interval::starting(lock.start, lock.span).is_some_and(|interval| {
+            self.calendar.book(key, interval, lock.amount.clone(), Booking::Firm, Against::Firm).is_ok()
+        });
+        if booked {
+            self.locks.insert((lock.job, lock.epoch), Locked { lock, stage, until: Time::NEVER });
+        } else {
+            self.unfit.push(lock);
+        }
+    }
+
+    /// Ends a job's stay here: its time is free at once, and nothing is remembered of it.
+    pub fn finish(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        if self.forget_lock(job, epoch).is_some() {
+            ctx.erase(Key::Lock(job, epoch));
+        }
+    }
+
+    /// Drops all locks of a job up to an epoch.
+    fn drop_locks(&mut self, job: JobId, upto: Epoch, ctx: &mut Ctx<'_, Self>) {
+        while let Some((&(_, epoch), _)) = self.locks.range((job, Epoch(0))..=(job, upto)).next() {
+            self.drop_lock(job, epoch, ctx);
+        }
+    }
+
+    fn drop_lock(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let Some(locked) = self.forget_lock(job, epoch) else { return };
+        match locked.stage {
+            Stage::Held => {}
+            Stage::Committed => ctx.erase(Key::Lock(job, epoch)),
+            Stage::Confirmed => {
+                ctx.erase(Key::Lock(job, epoch));
+                ctx.report(Event::Released(job, epoch));
+            }
+        }
+    }
+
+    fn forget_lock(&mut self, job: JobId, epoch: Epoch) -> Option<Locked<A, B>> {
+        let locked = self.locks.remove(&(job, epoch))?;
+        let released = self.calendar.release(calendar::Key { job, epoch });
+        assert!(released.is_ok(), "a lock stands in the calendar: {job:?}");
+        Some(locked)
+    }
+
+    /// The lock that this coordinator may decide on, if it has not expired.
+    fn locked_by(&mut self, from: NodeId, job: JobId, epoch: Epoch, now: Time) -> Option<&mut Locked<A, B>> {
+        self.locks
+            .get_mut(&(job, epoch))
+            .filter(|locked| locked.lock.coordinator == from && locked.until > now)
+    }
+
+    /// Asks at two thirds of the time left, so that an answer can come before the drop.
+    fn doubt_later(&self, job: JobId, epoch: Epoch, until: Time, ctx: &mut Ctx<'_, Self>) {
+        let left = until.since(ctx.now).as_micros();
+        ctx.wake_after(shoal_model::Span::from_micros(left / 3 * 2), Timer::Doubt(job, epoch));
+    }
+}

@@ -1,0 +1,53 @@
+//! What a node is told at its making.
+
+use serde::{Deserialize, Serialize};
+use shoal_model::{Machine, Span};
+
+use crate::commit::two_phase;
+use crate::guard::heartbeat;
+use crate::overlay::cyclon;
+use crate::scheduling::sample;
+
+/// What a node is told at its making.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// How it comes to know others.
+    pub overlay: cyclon::Config,
+    /// What it does with jobs; a node without takes none, and only gossips.
+    pub work: Option<Box<Work>>,
+}
+
+/// What a node that takes jobs is told.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// What it is.
+    pub machine: Machine,
+    /// How jobs find their places.
+    pub recipe: Recipe,
+    /// How placements are committed.
+    pub commit: two_phase::Config,
+    /// How failures are noticed.
+    pub heartbeat: heartbeat::Config,
+    /// The hard limit of a job that names none.
+    pub limit_default: Span,
+}
+
+/// How jobs find their places, with the settings of the recipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recipe {
+    /// See [`crate::scheduling::sample`].
+    Sample(sample::Config),
+}
+
+impl Recipe {
+    /// The names of all recipes.
+    pub const NAMES: &'static [&'static str] = &["sample"];
+
+    /// The recipe's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Recipe::Sample(_) => "sample",
+        }
+    }
+}

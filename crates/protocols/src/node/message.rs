@@ -1,0 +1,338 @@
+//! What nodes say, remember, do and tell: the words of all layers gathered, and those of the job's life.
+
+use minicbor::{CborLen, Decode, Encode};
+use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Resources, Time};
+
+use crate::commit::two_phase;
+use crate::guard::heartbeat;
+use crate::overlay::cyclon;
+use crate::protocol::{self, Message as _};
+use crate::scheduling::{Stuck, sample};
+use crate::shared::Shared;
+
+/// What nodes say to each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// Between overlays.
+    Overlay(cyclon::Message),
+    /// Between coordinators and participants.
+    Commit(two_phase::Message<Resources, Brief>),
+    /// Between watchers and watched.
+    Heartbeat(heartbeat::Message),
+    /// Between nodes that follow the recipe `sample`.
+    Sample(sample::Message),
+    /// Between a job's owner and the nodes that run it.
+    Job(JobMessage),
+}
+
+/// What a job's owner and the nodes that run it say to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JobMessage {
+    /// To the owner: it runs.
+    Started(Task, Time),
+    /// To the owner: it has ended; repeated until answered by [`JobMessage::Noted`].
+    Ended(Task, Exit),
+    /// To the run node: I have that on my disk.
+    Noted(Task),
+    /// To the run node: it should have ended; what has become of it?
+    Inquire(Task),
+}
+
+/// One node's part of one placement of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
+pub struct Task {
+    /// Which job.
+    #[n(0)]
+    pub job: JobId,
+    /// Which of its placements.
+    #[n(1)]
+    pub epoch: Epoch,
+    /// Which part.
+    #[n(2)]
+    pub rank: Rank,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub enum Exit {
+    /// By itself, with this code.
+    #[n(0)]
+    Code(#[n(0)] i32),
+    /// By a signal that we did not send.
+    #[n(1)]
+    Signal(#[n(0)] i32),
+    /// Stopped at its hard limit.
+    #[n(2)]
+    Overran,
+    /// Stopped by us for another reason: its placement is over.
+    #[n(3)]
+    Stopped,
+    /// Nobody knows: the machine died under it.
+    #[n(4)]
+    Lost,
+    /// It never began here.
+    #[n(5)]
+    NotStarted,
+}
+
+/// How a job ended; there is no other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub enum End {
+    /// All its tasks ended with code 0.
+    #[n(0)]
+    Finished,
+    /// A task did not, and no retry was left.
+    #[n(1)]
+    Failed(#[n(0)] Rank, #[n(1)] Exit),
+    /// A node was lost, it must not run twice, and it may have run.
+    #[n(2)]
+    Lost,
+    /// The user took it back.
+    #[n(3)]
+    Cancelled,
+    /// Its deadline passed before it could start.
+    #[n(4)]
+    Expired,
+}
+
+/// What the nodes of a placement must know to start the job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct Brief {
+    /// What to run.
+    #[n(0)]
+    pub envelope: Shared<Envelope>,
+    /// Where, by rank.
+    #[n(1)]
+    pub nodes: Vec<NodeId>,
+}
+
+impl two_phase::Brief for Brief {
+    fn bytes(&self) -> u64 {
+        minicbor::len(self) as u64
+    }
+}
+
+/// What the user asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// Enter the grid through this node.
+    Join(NodeId),
+    /// Take these nodes as neighbours.
+    Meet(Box<[NodeId]>),
+    /// Run this job. Submitting it again is the same job.
+    Submit(Shared<Envelope>),
+    /// Take a job back.
+    Cancel(JobId),
+}
+
+/// What a node asked to be reminded of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Timer {
+    /// By the overlay.
+    Overlay(cyclon::Cycle),
+    /// By the commit.
+    Commit(two_phase::Timer),
+    /// By the failure detector.
+    Heartbeat(heartbeat::Look),
+    /// By the recipe `sample`.
+    Sample(sample::Close),
+    /// As owner: look for a place again.
+    Again(JobId),
+    /// As owner: this placement should be over. With the number of the reminder.
+    Overdue(JobId, Epoch, u8),
+    /// As run node: its time has come.
+    Start(Task),
+    /// As run node: has the owner heard of the end? With the number of the reminder.
+    Tell(Task, u8),
+}
+
+/// What must survive a crash.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub enum Record {
+    /// Of the commit.
+    #[n(0)]
+    Commit(#[n(0)] two_phase::Record<Resources, Brief>),
+    /// A job that was accepted here.
+    #[n(1)]
+    Owned(#[n(0)] OwnedRecord),
+    /// How tasks of a job's current placement ended.
+    #[n(2)]
+    Exits(#[n(0)] JobId, #[n(1)] Epoch, #[n(2)] Vec<(Rank, Exit)>),
+    /// A task that was started here, and how it ended.
+    #[n(3)]
+    Task(#[n(0)] Task, #[n(1)] NodeId, #[n(2)] Option<Exit>),
+}
+
+/// What an owner must know of a job after a crash.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct OwnedRecord {
+    /// What was accepted.
+    #[n(0)]
+    pub envelope: Shared<Envelope>,
+    /// How often it has been tried again after a failure.
+    #[n(1)]
+    pub retried: u16,
+    /// How it ended, if it did.
+    #[n(2)]
+    pub end: Option<End>,
+}
+
+/// What a record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
+pub enum Key {
+    /// Of the commit.
+    #[n(0)]
+    Commit(#[n(0)] two_phase::Key),
+    /// A job that was accepted here.
+    #[n(1)]
+    Owned(#[n(0)] JobId),
+    /// How tasks of a job ended.
+    #[n(2)]
+    Exits(#[n(0)] JobId),
+    /// A task that was started here.
+    #[n(3)]
+    Task(#[n(0)] Task),
+}
+
+impl protocol::Record for Record {
+    type Key = Key;
+
+    fn key(&self) -> Key {
+        match self {
+            Record::Commit(record) => Key::Commit(record.key()),
+            Record::Owned(owned) => Key::Owned(owned.envelope.id()),
+            Record::Exits(job, ..) => Key::Exits(*job),
+            Record::Task(task, ..) => Key::Task(*task),
+        }
+    }
+}
+
+/// What only the driver can do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Start a task; ends in an [`Outcome`].
+    Start {
+        /// Which.
+        task: Task,
+        /// What to run, and where its fellows are.
+        brief: Shared<Brief>,
+        /// When it is stopped at the latest.
+        stop_at: Time,
+    },
+    /// Find a task again that was started before a crash; ends in an [`Outcome`], [`Exit::Lost`] if it is gone.
+    Adopt(Task),
+    /// Stop a task; its [`Outcome`] follows.
+    Stop(Task),
+}
+
+/// A task has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Outcome(pub Task, pub Exit);
+
+/// What the user gets to know.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The job is on this node's disk.
+    Accepted(JobId),
+    /// The job is not taken, and why.
+    Refused(JobId, Refusal),
+    /// The job waits for a place, and why.
+    Waiting(JobId, Stuck),
+    /// The job has a place: when and where.
+    Placed(JobId, two_phase::Placement),
+    /// The job has lost its place: a node let go, was lost, or failed.
+    Unplaced {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+        /// Because of this node.
+        by: Option<NodeId>,
+    },
+    /// A task runs, as its owner has heard.
+    Started(Task, Time),
+    /// The job has ended.
+    Ended(JobId, End),
+    /// A node with work for us has fallen silent.
+    Suspected(NodeId),
+    /// A node that was silent is back.
+    Back(NodeId),
+    /// A neighbour did not answer, and is no longer one.
+    Silent(NodeId),
+    /// A limit of the failure detector is reached: this node is not watched.
+    Unwatched(NodeId),
+    /// This node itself was away.
+    Slept(shoal_model::Span),
+}
+
+/// Why a job is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Refusal {
+    /// This node takes no jobs.
+    #[error("this node takes no jobs")]
+    NoWork,
+    /// It asks for what the recipe cannot do.
+    #[error("{0}")]
+    Unhonoured(String),
+    /// Too many jobs are waiting here already.
+    #[error("this node owns {0} jobs, and takes no more")]
+    Full(usize),
+}
+
+/// What a message about a task is accounted for, headers included.
+const TASK_BYTES: u64 = 72;
+
+/// The kinds of message of all layers, one after the other.
+const KINDS: [&str; 23] = {
+    let parts = [
+        cyclon::Message::<()>::KINDS,
+        two_phase::Message::<Resources, Brief>::KINDS,
+        heartbeat::Message::KINDS,
+        sample::Message::KINDS,
+        &["started", "ended", "noted", "inquire"],
+    ];
+    let mut all = [""; 23];
+    let (mut count, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut place = 0;
+        while place < parts[part].len() {
+            all[count] = parts[part][place];
+            count += 1;
+            place += 1;
+        }
+        part += 1;
+    }
+    assert!(count == all.len());
+    all
+};
+
+impl protocol::Message for Message {
+    const KINDS: &'static [&'static str] = &KINDS;
+
+    fn kind(&self) -> usize {
+        const COMMIT: usize = cyclon::Message::<()>::KINDS.len();
+        const HEARTBEAT: usize = COMMIT + two_phase::Message::<Resources, Brief>::KINDS.len();
+        const SAMPLE: usize = HEARTBEAT + heartbeat::Message::KINDS.len();
+        const JOB: usize = SAMPLE + sample::Message::KINDS.len();
+        match self {
+            Message::Overlay(message) => message.kind(),
+            Message::Commit(message) => COMMIT + message.kind(),
+            Message::Heartbeat(message) => HEARTBEAT + message.kind(),
+            Message::Sample(message) => SAMPLE + message.kind(),
+            Message::Job(JobMessage::Started(..)) => JOB,
+            Message::Job(JobMessage::Ended(..)) => JOB + 1,
+            Message::Job(JobMessage::Noted(..)) => JOB + 2,
+            Message::Job(JobMessage::Inquire(..)) => JOB + 3,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Message::Overlay(message) => message.bytes(),
+            Message::Commit(message) => message.bytes(),
+            Message::Heartbeat(message) => message.bytes(),
+            Message::Sample(message) => message.bytes(),
+            Message::Job(_) => TASK_BYTES,
+        }
+    }
+}

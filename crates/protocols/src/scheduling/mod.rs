@@ -1,0 +1,104 @@
+//! Scheduling: the recipes, each of which finds a place for a job in its own way.
+//!
+//! A recipe looks at the layers beneath it ([`Here`]), talks to its peers, and proposes placements; the node has
+//! them committed and tells the recipe how that went. All recipes are asked and answer in the same words.
+
+pub mod sample;
+
+use shoal_model::calendar::Calendar;
+use shoal_model::honours::FieldSet;
+use shoal_model::machine::Machine;
+use shoal_model::matching::Needs;
+use shoal_model::{JobId, NodeId, Resources, Time};
+
+use crate::commit::two_phase::Failure;
+use crate::overlay::cyclon::Cyclon;
+use crate::protocol::{Ctx, Input, Layer};
+
+/// What lies beneath a recipe, to look at.
+pub struct Here<'a> {
+    /// Who is known.
+    pub overlay: &'a Cyclon,
+    /// What is reserved on this node.
+    pub calendar: &'a Calendar<Resources>,
+    /// What this node is.
+    pub machine: &'a Machine,
+}
+
+/// A way to find a place for a job.
+pub trait Recipe: Layer<Command = Command, Event = Event> {
+    /// What of a job description it can honour; anything else is refused by name.
+    const HONOURS: FieldSet;
+
+    /// Takes one input, with a look at what lies beneath.
+    fn handle(&mut self, input: Input<Self>, here: &Here<'_>, ctx: &mut Ctx<'_, Self>);
+}
+
+/// What a recipe is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// Find a place; ends in [`Event::Propose`] or [`Event::Stuck`].
+    Plan {
+        /// For this job.
+        job: JobId,
+        /// Which needs this.
+        needs: Needs,
+    },
+    /// What was proposed could not be committed: find another place.
+    Failed {
+        /// For this job.
+        job: JobId,
+        /// Because of this.
+        why: Failure,
+    },
+    /// Nothing more is wanted for this job: it is placed, or over.
+    Leave(JobId),
+}
+
+/// What a recipe says to the node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// Here is a place; to be committed.
+    Propose {
+        /// For this job.
+        job: JobId,
+        /// From then on.
+        start: Time,
+        /// There, by rank.
+        nodes: Vec<NodeId>,
+    },
+    /// There is none now. The node asks again later.
+    Stuck {
+        /// For this job.
+        job: JobId,
+        /// Because of this.
+        why: Stuck,
+    },
+}
+
+/// Why there is no place for a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Stuck {
+    /// Not enough nodes that would do are known.
+    #[error("it needs {needed} nodes, and of {asked} nodes asked {fit} will do")]
+    TooFew {
+        /// How many it needs.
+        needed: u32,
+        /// How many were asked.
+        asked: u32,
+        /// How many would do.
+        fit: u32,
+    },
+    /// Nodes would do, but are never free together long enough.
+    #[error("the nodes that will do are never free together for that long")]
+    NeverFree,
+    /// It could only end too late.
+    #[error("the earliest start, {start}, is too late for its deadline")]
+    TooLate {
+        /// When it could start.
+        start: Time,
+    },
+    /// Places were found, and each time somebody else was quicker.
+    #[error("each place that was found was taken before it could be committed")]
+    Outrun,
+}

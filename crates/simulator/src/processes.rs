@@ -1,0 +1,99 @@
+//! The processes of a simulated machine: they know three programs, and take as long as they are told.
+//!
+//! A job of a simulation is one that would run for real: `sleep SECONDS`, `true` or `false`. So the time that a job
+//! really takes travels in its command, where no recipe looks, and not in its estimate.
+
+use std::collections::BTreeMap;
+
+use shoal_model::job::Work;
+use shoal_model::{Job, Span, Time};
+use shoal_protocols::node::{Action, Exit, Node, Outcome, Task};
+
+use crate::world::Executor;
+
+/// The processes of a simulated machine.
+#[derive(Debug, Default)]
+pub struct Processes {
+    /// What runs, and how it will end unless it is stopped.
+    running: BTreeMap<Task, Exit>,
+}
+
+/// A command that takes this long, in a simulation and for real.
+pub fn command_taking(span: Span) -> Job {
+    let micros = span.as_micros();
+    Job::command(["sleep".to_owned(), format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)])
+}
+
+/// How long a command takes, and its exit code; what is no known program ends at once.
+fn run(work: &Work) -> (Span, i32) {
+    let Work::Command(argv) = work else { return (Span::ZERO, 0) };
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    match argv.as_slice() {
+        ["sleep", seconds] => (parse_seconds(seconds).unwrap_or_default(), 0),
+        ["false"] => (Span::ZERO, 1),
+        _ => (Span::ZERO, 0),
+    }
+}
+
+fn parse_seconds(text: &str) -> Option<Span> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let part = format!("{part:0<6}");
+    let micros: u64 = part.get(..6)?.parse().ok()?;
+    Some(Span::from_secs(whole.parse().ok()?) + Span::from_micros(micros))
+}
+
+impl Executor<Node> for Processes {
+    fn perform(&mut self, now: Time, action: Action) -> Vec<(Span, Outcome)> {
+        match action {
+            Action::Start { task, brief, stop_at } => {
+                let (takes, code) = run(&brief.envelope.job().work);
+                let limit = stop_at.since(now);
+                let (after, exit) = if takes > limit { (limit, Exit::Overran) } else { (takes, Exit::Code(code)) };
+                self.running.insert(task, exit);
+                vec![(after, Outcome(task, exit))]
+            }
+            Action::Adopt(task) => {
+                if self.running.contains_key(&task) {
+                    return Vec::new();
+                }
+                self.running.insert(task, Exit::Lost);
+                vec![(Span::ZERO, Outcome(task, Exit::Lost))]
+            }
+            Action::Stop(task) => match self.running.get_mut(&task) {
+                Some(exit) => {
+                    *exit = Exit::Stopped;
+                    vec![(Span::ZERO, Outcome(task, Exit::Stopped))]
+                }
+                None => Vec::new(),
+            },
+        }
+    }
+
+    fn holds(&mut self, _now: Time, Outcome(task, exit): &Outcome) -> bool {
+        let holds = self.running.get(task) == Some(exit);
+        if holds {
+            self.running.remove(task);
+        }
+        holds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_takes_as_long_as_it_was_made_for() {
+        for span in [Span::ZERO, Span::from_micros(1), Span::from_millis(12_345), Span::from_hours(900)] {
+            assert_eq!(run(&command_taking(span).work), (span, 0));
+        }
+    }
+
+    #[test]
+    fn commands_that_nobody_knows_end_at_once() {
+        for argv in [vec!["true"], vec!["sleep"], vec!["sleep", "soon"], vec!["sleep", "1", "2"]] {
+            assert_eq!(run(&Job::command(argv).work), (Span::ZERO, 0));
+        }
+        assert_eq!(run(&Job::command(["false"]).work), (Span::ZERO, 1));
+    }
+}
