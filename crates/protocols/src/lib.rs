@@ -2,8 +2,11 @@
 //!
 //! [`protocol`] is the contract; [`node`] joins the layers; each layer is a protocol of its own.
 
+pub mod guard;
 pub mod node;
 pub mod overlay;
 pub mod protocol;
+#[cfg(test)]
+mod testing;
 
 pub use protocol::{Chance, Ctx, Hosts, Input, KeyOf, Message, Never, Out, Protocol, Record};

@@ -1,0 +1,3 @@
+//! Guards: how a node looks after what it has promised.
+
+pub mod heartbeat;
