@@ -6,10 +6,21 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 use rand::SeedableRng;
 use shoal_model::{NodeId, Span, Time};
 
 use crate::protocol::{Chance, Ctx, Input, KeyOf, Out, Protocol, Record};
+
+/// So many cases for a law, the same ones in every run; `PROPTEST_RNG_SEED=2` tries others.
+pub(crate) fn cases(count: u32) -> ProptestConfig {
+    let default = ProptestConfig::with_cases(count);
+    let rng_seed = match default.rng_seed {
+        RngSeed::Random => RngSeed::Fixed(1),
+        RngSeed::Fixed(seed) => RngSeed::Fixed(seed),
+    };
+    ProptestConfig { rng_seed, failure_persistence: None, ..default }
+}
 
 /// A message on its way, for the network to judge and for tests to look at.
 pub(crate) struct Sent<M> {
@@ -22,6 +33,8 @@ pub(crate) struct Sent<M> {
 /// How the network treats a message: one copy arrives after each of these delays, none means it is lost.
 type Fate = Vec<Span>;
 
+type Judge<M> = Box<dyn FnMut(&Sent<M>) -> Fate>;
+
 /// When, to whom, due when, from whom, that one's count: a node that is frozen gets its inputs late, but in order.
 type Place = (Time, NodeId, Time, NodeId, u64);
 
@@ -30,8 +43,7 @@ pub(crate) struct World<P: Protocol> {
     now: Time,
     nodes: BTreeMap<NodeId, Host<P>>,
     agenda: BTreeMap<Place, (u32, Input<P>)>,
-    #[allow(clippy::type_complexity)]
-    network: Box<dyn FnMut(&Sent<P::Message>) -> Fate>,
+    network: Judge<P::Message>,
     sent: Vec<Sent<P::Message>>,
     reports: Vec<(Time, NodeId, P::Event)>,
     story: String,
