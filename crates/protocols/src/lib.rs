@@ -10,6 +10,8 @@ pub mod overlay;
 pub mod protocol;
 pub mod scheduling;
 pub mod shared;
+#[cfg(test)]
+mod testing;
 
 pub use protocol::{Chance, Ctx, Hosts, Input, KeyOf, Layer, Message, Never, Out, Protocol, Record};
 pub use shared::Shared;

@@ -2,21 +2,21 @@
 //!
 //! ```text
 //! watcher             watched
-//!     │── Ping 1 ───────▶│  after a period without a sign of life
+//!     │── Ping 1 ────────▶│  at once
 //!     │◀───────── Pong 1 ─│  its round trip sets the next timeout
-//!     │                   │  … a period
-//!     │── Ping 3 ───────▶╳
-//!     │── Ping 4 ───────▶╳  a timeout later, until `misses` have gone unanswered:
-//!     ▼ Suspected            gaps between pings double up to a bound, so that the dead cost little
-//!     │── Ping 9 ───────▶│
-//!     │◀───────── Pong 9 ─│
+//!     │                   │  … a period without a sign of life
+//!     │── Ping 4 ────────▶╳
+//!     │── Ping 6 ────────▶╳  a timeout later, and again until `misses` have gone unanswered
+//!     ▼ Suspected            now the gaps between pings double up to a bound, so that the dead cost little
+//!     │── Ping 13 ───────▶│
+//!     │◀──────── Pong 13 ─│
 //!     ▼ Back                 and the periods begin again
 //! ```
 //!
-//! Only watched nodes cost traffic, and of these only the quiet ones: whatever they say counts ([`Heartbeat::heard`]),
-//! so two nodes that watch each other share their pings. Why a node is watched is its host's to say, as a *reason*;
-//! a node is watched while it has one. Reasons instead of a count make the commands idempotent, and keep whoever
-//! was refused from ending the watch of another.
+//! Only watched nodes cost traffic, and of these only the quiet ones: whatever they say counts ([`Heartbeat::heard`]), so
+//! two nodes that watch each other share all pings but those that cross. Why a node is watched is its host's to say,
+//! as a *reason*; a node is watched while it has one. Reasons instead of a count make the commands idempotent, and
+//! keep whoever was refused from ending the watch of another.
 //!
 //! Literature, and what is done otherwise:
 //! - Jacobson and Karels, 1988 (RFC 6298): timeout = smoothed round trip + 4 deviations. Each ping has its number, so
@@ -28,7 +28,7 @@
 //!   yes or no within a stated time, and cores are integers.
 //! - SWIM (Das et al., 2002): random probing of everyone, by way of others, and rumours of the verdict. Here only
 //!   those who have a reason ask, and judge for themselves: who cannot reach a node itself has lost it anyway, and no
-//!   third party can talk it out of trusting one. A cut in one direction is thus seen by one side only.
+//!   third party can talk it out of trusting one. A cut in one direction may thus be seen by one side only.
 //! - Lifeguard (Dadgar et al., 2018): a node first doubts itself. Here a timer that comes much too late shows that this
 //!   node slept; pings from before prove nothing then, and everybody gets a fresh round.
 //!

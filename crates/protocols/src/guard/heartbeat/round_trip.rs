@@ -38,6 +38,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::cases;
 
     fn taught(samples: &[u64]) -> RoundTrip {
         let mut round_trip = RoundTrip::default();
@@ -63,6 +64,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// The scaled integers stay within their rounding of the textbook's formula.
         #[test]
         fn integers_follow_the_textbook(samples in prop::collection::vec(1..10_000_000u64, 1..50)) {

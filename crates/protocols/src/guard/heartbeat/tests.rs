@@ -1,9 +1,11 @@
-//! Claims of the heartbeat: conversations first, then laws under any luck.
+//! Claims of the heartbeat, told as conversations; what holds under any luck, and after a sleep, stands apart.
 
-use proptest::prelude::*;
+mod laws;
+mod sleep;
+
 use shoal_model::{NodeId, Span, Time};
 
-use super::{Command, Config, Event, Heartbeat, Limit, Message, PARDONS_MAX};
+use super::{Command, Config, Event, Heartbeat, Limit, Message, PINGS_MAX};
 use crate::protocol::Input;
 use crate::testing::World;
 
@@ -53,7 +55,18 @@ fn node_falls_silent_and_comes_back() {
     world.network(|sent| if sent.at < Time::from_secs(6) { vec![] } else { vec![ms(50)] });
     world.run_until(Time::from_secs(9));
 
-    let story = "";
+    let story = "\
+0.0s n1 -> n2 Ping(1)
+0.05s n2 -> n1 Pong(1)
+1.949521s n1 -> n2 Ping(4) (lost)
+2.249521s n1 -> n2 Ping(6) (lost)
+2.549521s n1 -> n2 Ping(8) (lost)
+2.849521s n1 Suspected { node: n2, silent_for: 2.749521s }
+4.55196s n1 -> n2 Ping(11) (lost)
+7.824741s n1 -> n2 Ping(13)
+7.874741s n2 -> n1 Pong(13)
+7.924741s n1 Back { node: n2, away_for: 7.824741s }
+";
     assert_eq!(world.story(), story);
 }
 
@@ -72,7 +85,7 @@ fn late_answers_bring_a_node_back_exactly_once() {
 fn slow_node_is_not_suspected_once_its_timeout_has_adapted() {
     let mut world = world(Config { timeout_least_ms: 100, misses: 2, ..Config::default() });
     world.run_until(Time::from_secs(20));
-    assert_eq!(world.core(A).timeout(B), Some(ms(100).max(world.core(A).timeout(B).unwrap())));
+    assert!(world.core(A).timeout(B).unwrap() < ms(200));
     world.network(|_| vec![ms(500)]);
     world.run_until(Time::from_secs(40));
     let before = suspicions(&world);
@@ -98,6 +111,7 @@ fn gaps_between_probes_grow_and_are_bounded() {
         assert!(*gap <= most && *gap * 4 >= most * 3, "a gap of {gap} instead of {most} less a quarter");
     }
     assert!((13..=20).contains(&gaps.len()), "ten minutes of a dead node cost {} pings", gaps.len());
+    assert_eq!(world.core(A).watches[&B].open.len(), PINGS_MAX, "older pings are forgotten");
 }
 
 #[test]
@@ -220,14 +234,17 @@ fn whatever_a_suspected_node_says_brings_it_back() {
 
 #[test]
 fn nodes_that_watch_each_other_share_their_pings() {
-    let mut alone = world(Config::default());
+    let mut alone: World<Guard> = World::new(2, Config::default(), ms(1));
+    alone.command(A, watch(B, 1));
     alone.run_until(Time::from_secs(120));
-    let mut mutual = world(Config::default());
+    let mut mutual: World<Guard> = World::new(2, Config::default(), ms(1));
+    mutual.command(A, watch(B, 1));
     mutual.command(B, watch(A, 1));
     mutual.run_until(Time::from_secs(120));
 
+    // What they do not share are the pings that cross on the way.
     let (alone, mutual) = (pings(&alone), pings(&mutual));
-    assert!(mutual <= alone * 5 / 4, "{mutual} pings for both against {alone} for one");
+    assert!(mutual <= alone * 11 / 10, "{mutual} pings for both against {alone} for one");
 }
 
 #[test]
@@ -257,168 +274,10 @@ fn refused_reason_takes_nothing_from_another() {
 }
 
 #[test]
-fn sleep_is_reported_once() {
-    let mut world = world(Config::default());
-    world.command(A, watch(C, 1));
-    world.run_until(Time::from_secs(10));
-    world.freeze_for(A, Span::from_secs(60));
-    world.run_until(Time::from_secs(100));
+fn stranger_is_given_the_longest_timeout() {
+    let mut world: World<Guard> = World::new(2, Config::default(), ms(950));
+    world.command(A, watch(B, 1));
+    world.run_until(Time::from_secs(60));
 
-    let [(at, A, Event::Slept { late_by })] = world.reports() else { panic!("{:?}", world.reports()) };
-    assert_eq!(*at, Time::from_secs(70));
-    assert!(*late_by >= Span::from_secs(58), "{late_by}");
-}
-
-#[test]
-fn node_that_died_meanwhile_is_suspected_after_the_sleep() {
-    let config = Config::default();
-    let mut world = world(config);
-    world.run_until(Time::from_secs(10));
-    world.crash(B);
-    world.freeze_for(A, Span::from_secs(60));
-    world.run_until(Time::from_secs(70) + config.suspects_within());
-
-    assert_eq!(suspicions(&world), 1, "{}", world.story());
-}
-
-#[test]
-fn host_that_always_oversleeps_still_suspects_the_dead() {
-    let mut world = world(Config::default());
-    world.crash(B);
-    let rounds = u64::from(PARDONS_MAX) + 4;
-    for _ in 0..rounds {
-        world.freeze_for(A, Span::from_secs(5));
-        world.run_for(Span::from_secs(5));
-    }
-
-    assert_eq!(suspicions(&world), 1, "{}", world.story());
-}
-
-/// What the network does to one message after the other, over and over: a copy after each of the delays.
-fn fates(
-    delays: std::ops::Range<u64>,
-    copies: std::ops::Range<usize>,
-) -> impl Strategy<Value = Vec<Vec<Span>>> {
-    prop::collection::vec(prop::collection::vec(delays.prop_map(ms), copies), 1..40)
-}
-
-fn follow(world: &mut World<Guard>, fates: Vec<Vec<Span>>) {
-    let mut fates = fates.into_iter().cycle();
-    world.network(move |_| fates.next().expect("a cycle of some"));
-}
-
-fn configs() -> impl Strategy<Value = Config> {
-    (100..5_000u32, 50..1_000u32, 1..4u32, 1..=8u8, 1..20u32).prop_map(
-        |(period, least, wider, misses, probe)| Config {
-            period_ms: period,
-            timeout_least_ms: least,
-            timeout_most_ms: least * wider,
-            misses,
-            probe_most_ms: period * probe,
-            ..Config::default()
-        },
-    )
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
-
-    #[test]
-    fn suspicion_and_return_alternate_under_any_luck(
-        config in configs(),
-        fates in fates(0..5_000, 0..3),
-        naps in prop::collection::vec((0..20_000u64, 0..20_000u64), 0..4),
-    ) {
-        let mut world = world(config);
-        follow(&mut world, fates);
-        for (awake, asleep) in naps {
-            world.run_for(ms(awake));
-            world.freeze_for(A, ms(asleep));
-        }
-        world.run_for(Span::from_secs(120));
-
-        let mut suspected = None;
-        for (at, node, event) in world.reports() {
-            prop_assert_eq!(*node, A);
-            match event {
-                Event::Suspected { node, silent_for } => {
-                    prop_assert_eq!((*node, suspected), (B, None), "suspected again at {}", at);
-                    suspected = Some(*silent_for);
-                }
-                Event::Back { node, away_for } => {
-                    prop_assert_eq!(*node, B);
-                    let silent_for = suspected.take();
-                    prop_assert!(silent_for.is_some_and(|silent_for| silent_for <= *away_for), "back at {}", at);
-                }
-                Event::Slept { late_by } => prop_assert!(*late_by > config.late()),
-                Event::Refused { .. } => prop_assert!(false, "refused at {}", at),
-            }
-        }
-        prop_assert_eq!(world.core(A).suspects(B), suspected.is_some());
-    }
-
-    /// Round trips below what is tolerated, any number of copies, but none lost.
-    #[test]
-    fn nobody_is_suspected_without_loss(
-        config in configs(),
-        fates in prop::collection::vec(prop::collection::vec(0..1_000u64, 1..3), 1..40),
-    ) {
-        let one_way = config.tolerates().as_micros() / 2 - 1;
-        let scaled = |per_mille: u64| Span::from_micros(one_way * per_mille / 1_000);
-        let fates = fates.into_iter().map(|copies| copies.into_iter().map(scaled).collect()).collect();
-        let mut world = world(config);
-        follow(&mut world, fates);
-        world.run_for(Span::from_secs(120));
-
-        prop_assert!(world.reports().is_empty(), "{}", world.story());
-    }
-
-    #[test]
-    fn dead_node_is_suspected_within_the_bound(
-        config in configs(),
-        fates in fates(0..2_000, 0..3),
-        lived_ms in 0..60_000u64,
-    ) {
-        let mut world = world(config);
-        follow(&mut world, fates);
-        world.run_for(ms(lived_ms));
-        world.crash(B);
-        // What B said last may still be under way.
-        world.run_for(ms(2_000) + config.suspects_within());
-
-        prop_assert!(world.core(A).suspects(B), "{}", world.story());
-        for (_, _, event) in world.reports() {
-            if let Event::Suspected { silent_for, .. } = event {
-                prop_assert!(*silent_for <= config.suspects_within(), "{:?}", event);
-            }
-        }
-        // A dead node stays one.
-        let verdicts = world.reports().len();
-        world.run_for(Span::from_secs(600));
-        prop_assert_eq!(world.reports().len(), verdicts);
-    }
-
-    /// With a single miss allowed, every answer that the sleep swallowed would be a false suspicion.
-    #[test]
-    fn suspended_host_suspects_nobody(
-        awake_ms in 0..20_000u64,
-        asleep_ms in 2_600..100_000u64,
-        mail_waits in any::<bool>(),
-    ) {
-        let config = Config { misses: 1, ..Config::default() };
-        let mut world: World<Guard> = World::new(9, config, ms(50));
-        for other in 2..=9 {
-            world.command(A, watch(NodeId(other), 1));
-        }
-        world.run_for(ms(awake_ms));
-        let (from, until) = (world.now(), world.now() + ms(asleep_ms));
-        world.freeze_for(A, ms(asleep_ms));
-        world.network(move |sent| {
-            let swallowed = sent.to == A && (from..until).contains(&(sent.at + ms(50)));
-            if swallowed && !mail_waits { vec![] } else { vec![ms(50)] }
-        });
-        world.run_for(ms(asleep_ms) + Span::from_secs(20));
-
-        prop_assert_eq!(suspicions(&world), 0, "{}", world.story());
-    }
+    assert!(world.reports().is_empty(), "{}", world.story());
 }
