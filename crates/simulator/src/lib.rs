@@ -1,1 +1,5 @@
 //! Drives nodes in virtual time.
+
+pub mod clock;
+pub mod streams;
+pub mod timetable;
