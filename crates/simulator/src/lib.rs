@@ -1,5 +1,6 @@
 //! Drives nodes in virtual time.
 
 pub mod clock;
+pub mod network;
 pub mod streams;
 pub mod timetable;
