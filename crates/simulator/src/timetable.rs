@@ -18,16 +18,20 @@ pub struct Spell<V> {
 }
 
 /// All spells of a world's life.
+///
+/// Asked for every message of a world with slow nodes, hence flat: two reads find a node's part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timetable<V> {
-    /// For each node with spells: from each of these instants to the next, this holds; sorted.
-    stretches: BTreeMap<usize, Vec<(Time, Option<V>)>>,
+    /// From each of these instants to the next of the same node, this holds; sorted by node and time.
+    stretches: Vec<(Time, Option<V>)>,
+    /// Where the stretches of each node begin, and at the end where the last ones end; empty if there are none.
+    begins: Vec<u32>,
     end: Time,
 }
 
 impl<V> Default for Timetable<V> {
     fn default() -> Timetable<V> {
-        Timetable { stretches: BTreeMap::new(), end: Time::ZERO }
+        Timetable { stretches: Vec::new(), begins: Vec::new(), end: Time::ZERO }
     }
 }
 
@@ -38,9 +42,16 @@ impl<V: Copy + Ord> Timetable<V> {
         for spell in spells {
             by_node.entry(spell.node).or_default().push(spell);
         }
-        let end = by_node.values().flatten().map(|spell| spell.until).max().unwrap_or_default();
-        let stretches = by_node.into_iter().map(|(node, spells)| (node, stretches(spells))).collect();
-        Timetable { stretches, end }
+        let mut table = Timetable::default();
+        for (node, spells) in by_node {
+            table.begins.resize(node + 1, table.stretches.len() as u32);
+            table.end = spells.iter().map(|spell| spell.until).fold(table.end, Time::max);
+            table.stretches.extend(stretches(spells));
+        }
+        if !table.begins.is_empty() {
+            table.begins.push(table.stretches.len() as u32);
+        }
+        table
     }
 
     /// What holds for this node now, if anything.
@@ -49,7 +60,8 @@ impl<V: Copy + Ord> Timetable<V> {
         if now >= self.end {
             return None;
         }
-        let stretches = self.stretches.get(&node)?;
+        let &[begin, end] = self.begins.get(node..node + 2)? else { return None };
+        let stretches = &self.stretches[begin as usize..end as usize];
         let after = stretches.partition_point(|&(from, _)| from <= now);
         stretches[after.checked_sub(1)?].1
     }

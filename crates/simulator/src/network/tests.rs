@@ -1,7 +1,7 @@
 //! What a whole network keeps to, whichever its latency model.
 
 use super::*;
-use crate::network::partition::{Direction, Side};
+use crate::network::partition::{Direction, Group};
 use crate::network::quantity::Factor;
 use crate::streams::{Purpose, Stream, stream};
 use crate::timetable::Spell;
@@ -89,7 +89,7 @@ fn cuts_of_the_scenario_and_of_the_faults_both_hold() {
         name: "b".into(),
         from: Time::from_secs(10),
         until: Time::from_secs(30),
-        side: Side::Listed(vec![1..2]),
+        side: Group::Nodes(vec![1]).build("group", 100, 0).unwrap(),
         direction: Direction::Out,
     };
     let network = network.with_cuts([more]);
