@@ -1,6 +1,11 @@
 //! Drives Shoal nodes in virtual time: a world of machines, a network between them, and what befalls both.
 
 pub mod clock;
+pub mod explore;
+pub mod faults;
 pub mod network;
 pub mod processes;
+pub mod streams;
+pub mod timetable;
+pub mod workload;
 pub mod world;
