@@ -1,1 +1,3 @@
 //! Drives nodes in virtual time.
+
+pub mod workload;
