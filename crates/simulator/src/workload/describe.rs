@@ -113,6 +113,26 @@ impl Workload {
     }
 }
 
+impl Cleaning {
+    /// What was odd about the trace without costing it a job, in words.
+    pub fn oddities(&self) -> [(&'static str, u64); 12] {
+        [
+            ("width taken from processors allocated", self.width_from_allocated),
+            ("length taken from the other time", self.length_from_other),
+            ("negative wait", self.negative_wait),
+            ("cut to the grid's width", self.capped),
+            ("ran longer than requested", self.overran),
+            ("out of order, sorted", self.out_of_order),
+            ("more columns than the format has", self.extra_columns),
+            ("lines ended by CR LF", self.crlf),
+            ("partial executions", self.partial),
+            ("without run time", self.without_run),
+            ("without requested time", self.without_requested),
+            ("without allocated processors", self.without_allocated),
+        ]
+    }
+}
+
 impl Quantiles {
     /// Takes the figures in; all zero if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Quantiles {
@@ -180,6 +200,16 @@ impl fmt::Display for Description {
         write!(f, "\ndropped      {}", self.dropped)?;
         for (rule, count) in self.cleaning.dropped_by_rule().into_iter().filter(|&(_, count)| count > 0) {
             write!(f, ", {rule} {count}")?;
+        }
+        for (oddity, count) in self.cleaning.oddities().into_iter().filter(|&(_, count)| count > 0) {
+            write!(f, "\nodd          {oddity}: {count}")?;
+        }
+        if let Some(promised) = self.cleaning.promised.filter(|&promised| promised != self.cleaning.records) {
+            write!(
+                f,
+                "\nodd          header promises {promised} jobs, the file has {}",
+                self.cleaning.records
+            )?;
         }
         for line in &self.cleaning.bad_lines {
             write!(f, "\nbad line     {line}")?;
@@ -251,6 +281,8 @@ mod tests {
     fn text_says_what_every_run_must_say() {
         let mut workload = workload(vec![job(0, 500, 1), job(1, 111, 1)], Span::from_hours(48));
         workload.cleaning.too_short = 3;
+        workload.cleaning.overran = 4;
+        workload.cleaning.promised = Some(9);
         let text = workload.describe().to_string();
         for piece in [
             "made up (seed 5)",
@@ -260,6 +292,8 @@ mod tests {
             "max 50.0 %",
             "100.00 % above 110",
             "dropped      3, shorter than a second 3",
+            "ran longer than requested: 4",
+            "header promises 9 jobs, the file has 0",
         ] {
             assert!(text.contains(piece), "{piece} missing in:\n{text}");
         }

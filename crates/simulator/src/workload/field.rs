@@ -1,14 +1,17 @@
 //! Columns of a line and the numbers in them, read without a copy.
 
 use super::error::Fault;
+use super::names::Label;
 
 /// Seconds beyond this (30,000 years) are a mistake, and would not fit once counted in microseconds.
 const SECS_MAX: u64 = 1_000_000_000_000;
+/// This many digits always fit.
+const DIGITS_MAX: usize = 18;
 /// How much of a bad field an error shows.
 const SHOWN_CHARS_MAX: usize = 40;
 
 /// A number with up to six decimals; both parts bear its sign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decimal {
     whole: i64,
     micros: i32,
@@ -25,6 +28,15 @@ pub(crate) struct Field<'a> {
     pub(crate) text: &'a [u8],
 }
 
+/// A column with a number in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Number<'a> {
+    /// Where it stands.
+    pub(crate) field: Field<'a>,
+    /// Its value.
+    pub(crate) value: Decimal,
+}
+
 /// Takes the next column off a line whose columns blanks or tabs part.
 #[inline]
 pub(crate) fn split_blank<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
@@ -35,40 +47,98 @@ pub(crate) fn split_blank<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(&word[..end])
 }
 
-impl Field<'_> {
+/// Takes the next column off such a line, together with the number in it if there is one.
+///
+/// Nearly all columns of a trace are short whole numbers: those are read on the way to their end.
+#[inline]
+pub(crate) fn split_number<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Option<Decimal>)> {
+    let start = rest.iter().position(|&byte| !is_blank(byte))?;
+    let word = &rest[start..];
+    let negative = word[0] == b'-';
+    let mut end = usize::from(negative);
+    let mut whole: i64 = 0;
+    while let Some(digit @ 0..=9) = word.get(end).map(|byte| byte.wrapping_sub(b'0')) {
+        whole = whole.wrapping_mul(10).wrapping_add(i64::from(digit));
+        end += 1;
+    }
+    let digits = end - usize::from(negative);
+    if (1..=DIGITS_MAX).contains(&digits) && word.get(end).is_none_or(|&byte| is_blank(byte)) {
+        *rest = &word[end..];
+        return Some((&word[..end], Some(signed(negative, whole, 0))));
+    }
+    split_blank(rest).map(|text| (text, parse(text)))
+}
+
+impl<'a> Field<'a> {
     /// The number in it.
     #[inline]
-    pub(crate) fn number(self) -> Result<Decimal, Fault> {
-        parse(self.text).ok_or_else(|| self.not_a_number())
+    pub(crate) fn number(self) -> Result<Number<'a>, Fault> {
+        match parse(self.text) {
+            Some(value) => Ok(Number { field: self, value }),
+            None => Err(self.not_a_number()),
+        }
     }
 
-    /// The whole number in it.
+    /// The error that says that it is none.
+    #[cold]
+    pub(crate) fn not_a_number(self) -> Fault {
+        Fault::NotANumber { column: self.column, name: self.name, text: shown(self.text) }
+    }
+}
+
+impl Number<'_> {
+    /// As a whole number.
     #[inline]
     pub(crate) fn whole(self) -> Result<i64, Fault> {
-        match self.number()? {
+        match self.value {
             Decimal { whole, micros: 0 } => Ok(whole),
             Decimal { .. } => Err(self.out_of_range("a whole number")),
         }
     }
 
-    /// The seconds in it, as microseconds.
+    /// As seconds, in microseconds.
     #[inline]
     pub(crate) fn micros(self) -> Result<i64, Fault> {
-        let Decimal { whole, micros } = self.number()?;
+        let Decimal { whole, micros } = self.value;
         if whole.unsigned_abs() > SECS_MAX {
             return Err(self.out_of_range("at most 10^12 seconds"));
         }
         Ok(whole * 1_000_000 + i64::from(micros))
     }
 
-    /// The error that says so.
-    pub(crate) fn not_a_number(self) -> Fault {
-        Fault::NotANumber { column: self.column, name: self.name, text: shown(self.text) }
+    /// As a submit time: every job has one.
+    #[inline]
+    pub(crate) fn submit(self) -> Result<i64, Fault> {
+        match self.micros()? {
+            micros @ 0.. => Ok(micros),
+            _ => Err(self.out_of_range("0 or later")),
+        }
     }
 
-    /// The error that says what the field could be.
-    pub(crate) fn out_of_range(self, range: &'static str) -> Fault {
-        Fault::OutOfRange { column: self.column, name: self.name, text: shown(self.text), range }
+    /// As a run time: -1 if unknown, else not negative.
+    #[inline]
+    pub(crate) fn run(self) -> Result<i64, Fault> {
+        match self.micros()? {
+            micros @ (0.. | -1_000_000) => Ok(micros),
+            _ => Err(self.out_of_range("0 or more, or -1 for unknown")),
+        }
+    }
+
+    /// As a number that stands for somebody or something; below 0 it is unknown.
+    #[inline]
+    pub(crate) fn label(self) -> Result<Label, Fault> {
+        let number = self.whole()?;
+        match u32::try_from(number) {
+            Ok(number) => Ok(Label::new(number)),
+            Err(_) if number < 0 => Ok(Label::UNKNOWN),
+            Err(_) => Err(self.out_of_range("below 2^32")),
+        }
+    }
+
+    #[cold]
+    fn out_of_range(self, range: &'static str) -> Fault {
+        let Field { column, name, text } = self.field;
+        Fault::OutOfRange { column, name, text: shown(text), range }
     }
 }
 
@@ -93,8 +163,7 @@ fn parse(text: &[u8]) -> Option<Decimal> {
         [b'-', digits @ ..] => (true, digits),
         _ => (false, text),
     };
-    // 18 digits always fit.
-    if digits.is_empty() || digits.len() > 18 {
+    if digits.is_empty() || digits.len() > DIGITS_MAX {
         return parse_rare(text);
     }
     let mut whole = 0;
@@ -181,7 +250,7 @@ mod tests {
     #[test]
     fn error_shows_a_piece_of_a_long_field() {
         let field = Field { column: 4, name: "run time", text: &[b'x'; 300] };
-        let message = field.number().unwrap_err().to_string();
+        let message = field.not_a_number().to_string();
         assert!(message.starts_with("field 4 (run time): `xxx") && message.len() < 100, "{message}");
     }
 
@@ -200,7 +269,18 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_number_or_not(bytes: Vec<u8>) {
-            let _ = Field { column: 1, name: "x", text: &bytes }.micros();
+            let field = Field { column: 1, name: "x", text: &bytes };
+            let _ = field.number().and_then(Number::micros);
+        }
+
+        #[test]
+        fn number_read_on_the_way_is_that_of_the_column(text in "[ \t]{0,2}(-?[0-9]{0,20}(\\.[0-9]{0,8})?|[-+.e0-9x]{1,6})[ \t]?5?") {
+            let (mut plain, mut on_the_way) = (text.as_bytes(), text.as_bytes());
+            while let Some(column) = split_blank(&mut plain) {
+                prop_assert_eq!(split_number(&mut on_the_way), Some((column, parse(column))));
+                prop_assert_eq!(plain, on_the_way);
+            }
+            prop_assert_eq!(split_number(&mut on_the_way), None);
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::clean::Record;
 use super::error::Fault;
-use super::field::{Field, split_blank};
+use super::field::{Field, Number, split_blank};
 use super::names::{Label, Names};
 
 /// What marks a comment.
@@ -125,25 +125,23 @@ impl Layout {
             let column = self.columns[which].map_or(0, |column| column + 1);
             field(which).ok_or(Field { column, name: FIELDS[which].0, text: b"" }.not_a_number())
         };
-        let whole = |which| field(which).map_or(Ok(-1), Field::whole);
-        let micros = |which| field(which).map_or(Ok(-1_000_000), Field::micros);
+        let number = |which| field(which).map(Field::number).transpose();
+        let whole = |which| number(which)?.map_or(Ok(-1), Number::whole);
+        let micros = |which| number(which)?.map_or(Ok(-1_000_000), Number::micros);
         let mut label = |which| match field(which) {
             None | Some(Field { text: b"-1", .. }) => Label::UNKNOWN,
             Some(Field { text, .. }) => names.label(text),
         };
-        if let Some(cpu_time) = field(CPU_TIME) {
-            cpu_time.number()?;
-        }
+        number(CPU_TIME)?;
         Ok(Record {
-            id: must(ID)?.whole()?,
-            submit: must(SUBMIT)?.submit()?,
+            id: must(ID)?.number()?.whole()?,
+            submit: must(SUBMIT)?.number()?.submit()?,
             wait: micros(WAIT)?,
-            run: field(RUN).map_or(Ok(-1_000_000), Field::run)?,
+            run: number(RUN)?.map_or(Ok(-1_000_000), Number::run)?,
             allocated: whole(ALLOCATED)?,
             requested_width: whole(REQUESTED_WIDTH)?,
             requested: micros(REQUESTED)?,
-            memory_kib: field(MEMORY)
-                .map_or(Ok(-1), |memory| memory.micros().map(|micros| micros / 1_000_000))?,
+            memory_kib: micros(MEMORY)? / 1_000_000,
             status: whole(STATUS)?,
             user: label(USER),
             group: label(GROUP),

@@ -351,6 +351,18 @@ mod tests {
     }
 
     #[test]
+    fn file_is_unpacked_whatever_its_name_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("t.swf");
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        std::io::Write::write_all(&mut encoder, SMALL.as_bytes()).unwrap();
+        std::fs::write(&file, encoder.finish().unwrap()).unwrap();
+        assert_eq!(Trace::new(&file).read().unwrap().jobs.len(), 3);
+        let error = Trace::new(folder.path()).read().unwrap_err().to_string();
+        assert!(error.contains("cannot be opened: is a directory"), "{error}");
+    }
+
+    #[test]
     fn bad_lines_are_dropped_and_named_if_so_wished() {
         let text = SMALL.replace(" 900 ", " x9 ") + "5 300\n";
         let drop = Trace { bad_lines: BadLines::Drop, ..trace("t.swf") };

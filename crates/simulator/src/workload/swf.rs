@@ -5,8 +5,7 @@
 
 use super::clean::Record;
 use super::error::Fault;
-use super::field::{Field, split_blank};
-use super::names::Label;
+use super::field::{Decimal, Field, Number, split_blank, split_number};
 
 /// What marks a comment.
 pub(crate) const COMMENT: u8 = b';';
@@ -35,93 +34,45 @@ const NAMES: [&str; COLUMNS] = [
 
 /// Reads the job of a line that is neither blank nor a comment.
 pub(crate) fn parse(line: &[u8]) -> Result<Record, Fault> {
-    let mut fields = Fields { rest: line, column: 0 };
-    let id = fields.take()?.whole()?;
-    let submit = fields.take()?.submit()?;
-    let wait = fields.take()?.micros()?;
-    let run = fields.take()?.run()?;
-    let allocated = fields.take()?.whole()?;
-    fields.take()?.number()?; // average CPU time
-    fields.take()?.number()?; // memory used
-    let requested_width = fields.take()?.whole()?;
-    let requested = fields.take()?.micros()?;
-    let memory_kib = fields.take()?.whole()?;
-    let status = fields.take()?.whole()?;
-    let user = fields.take()?.label()?;
-    let group = fields.take()?.label()?;
-    fields.take()?.number()?; // executable
-    fields.take()?.number()?; // queue
-    let partition = fields.take()?.label()?;
-    fields.take()?.number()?; // preceding job
-    fields.take()?.number()?; // think time
-    let extra_columns = split_blank(&mut fields.rest).is_some();
+    let mut rest = line;
+    let mut texts: [&[u8]; COLUMNS] = [b""; COLUMNS];
+    let mut values = [Decimal::default(); COLUMNS];
+    for (index, name) in NAMES.into_iter().enumerate() {
+        let Some((text, value)) = split_number(&mut rest) else {
+            return Err(Fault::TooFewColumns { found: index, wanted: COLUMNS, name });
+        };
+        texts[index] = text;
+        match value {
+            Some(value) => values[index] = value,
+            None => return Err(Field { column: index + 1, name, text }.not_a_number()),
+        }
+    }
+
+    let column = |column: usize| {
+        let index = column - 1;
+        Number { field: Field { column, name: NAMES[index], text: texts[index] }, value: values[index] }
+    };
     Ok(Record {
-        id,
-        submit,
-        wait,
-        run,
-        allocated,
-        requested_width,
-        requested,
-        memory_kib,
-        status,
-        user,
-        group,
-        partition,
-        extra_columns,
+        id: column(1).whole()?,
+        submit: column(2).submit()?,
+        wait: column(3).micros()?,
+        run: column(4).run()?,
+        allocated: column(5).whole()?,
+        requested_width: column(8).whole()?,
+        requested: column(9).micros()?,
+        memory_kib: column(10).whole()?,
+        status: column(11).whole()?,
+        user: column(12).label()?,
+        group: column(13).label()?,
+        partition: column(16).label()?,
+        extra_columns: split_blank(&mut rest).is_some(),
     })
-}
-
-struct Fields<'a> {
-    rest: &'a [u8],
-    column: usize,
-}
-
-impl<'a> Fields<'a> {
-    #[inline]
-    fn take(&mut self) -> Result<Field<'a>, Fault> {
-        let name = NAMES[self.column];
-        let text = split_blank(&mut self.rest).ok_or(Fault::TooFewColumns {
-            found: self.column,
-            wanted: COLUMNS,
-            name,
-        })?;
-        self.column += 1;
-        Ok(Field { column: self.column, name, text })
-    }
-}
-
-impl Field<'_> {
-    /// A submit time: every job has one.
-    pub(crate) fn submit(self) -> Result<i64, Fault> {
-        match self.micros()? {
-            micros @ 0.. => Ok(micros),
-            _ => Err(self.out_of_range("0 or later")),
-        }
-    }
-
-    /// A run time: -1 if unknown, else not negative.
-    pub(crate) fn run(self) -> Result<i64, Fault> {
-        match self.micros()? {
-            micros @ (0.. | -1_000_000) => Ok(micros),
-            _ => Err(self.out_of_range("0 or more, or -1 for unknown")),
-        }
-    }
-
-    /// A number that stands for somebody or something; below 0 it is unknown.
-    fn label(self) -> Result<Label, Fault> {
-        let number = self.whole()?;
-        match u32::try_from(number) {
-            Ok(number) => Ok(Label::new(number)),
-            Err(_) if number < 0 => Ok(Label::UNKNOWN),
-            Err(_) => Err(self.out_of_range("below 2^32")),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Label;
 
     const GOOD: &str = "7 100 5 60 4 12.50 -1 8 3600 2048 1 3 2 -1 0 6 -1 -1";
 

@@ -10,7 +10,7 @@
 //! hours a job; half of the jobs take OAR's default of one hour.
 //!
 //! Each day gets its share of the load exactly, to within one job: the profile of the days is the point of this
-//! workload, and small grids must show it as well as large ones. For the same reason no job takes more than a tenth
+//! workload, and small grids must show it as well as large ones. For the same reason no job takes more than 3 %
 //! of the grid's day. Within a day, jobs come independently, more of them in working hours.
 
 use rand::{Rng, RngExt};
@@ -41,7 +41,7 @@ const REQUEST_MEDIAN_SECS: f64 = 9_000.0;
 const REQUEST_SIGMA: f64 = 1.6;
 const REQUEST_SECS_MAX: f64 = 7.0 * DAY_SECS;
 /// No job takes more than this share of what the grid has in a day.
-const JOB_SHARE_MAX: f64 = 0.1;
+const JOB_SHARE_MAX: f64 = 0.03;
 /// Share of jobs that run until they are stopped; the others end anywhere before.
 const FULL_RUN_SHARE: f64 = 0.1;
 /// The level of the quiet days, before scaling, at points of the window.
@@ -80,7 +80,7 @@ impl Grid5000Like {
         if !(1..=10_000).contains(&self.days) {
             return Err(setting("days", format!("{} is not between 1 and 10000", self.days)));
         }
-        // At least 1 in 2 nodes gets a job on a mean day.
+        // A mean day brings about one job for every two nodes.
         if self.nodes == 0 || u64::from(self.nodes) * u64::from(self.days) > JOBS_MAX as u64 {
             return Err(setting(
                 "nodes",
