@@ -205,3 +205,11 @@ fn last_soft_at<A: Amount>(
     }
     last_soft_at(node.left(), time, test)
 }
+
+/// What a reservation takes on the heap, and what more a hold does, `Arc` headers included.
+#[cfg(test)]
+pub(super) fn bytes_per_reservation<A: Amount>() -> (usize, usize) {
+    let header = 2 * size_of::<usize>();
+    let reservation = size_of::<Node<Reservation<A>>>() + size_of::<Node<StartOf>>() + 2 * header;
+    (reservation, size_of::<Node<Expiry>>() + header)
+}

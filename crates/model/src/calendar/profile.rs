@@ -209,3 +209,9 @@ impl<A: Amount> Iterator for Steps<'_, A> {
         Some((change.time, self.used.clone()))
     }
 }
+
+/// What a change of use takes on the heap, `Arc` header included.
+#[cfg(test)]
+pub(super) fn bytes_per_change<A: Amount>() -> usize {
+    2 * size_of::<usize>() + size_of::<Node<Change<A>>>()
+}

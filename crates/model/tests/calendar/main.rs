@@ -1,5 +1,6 @@
 //! The calendar against one that counts slot by slot, on random sequences of every operation.
 
+mod cases;
 mod naive;
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -10,7 +11,7 @@ use proptest::test_runner::RngSeed;
 use shoal_model::calendar::{
     Against, Booking, Calendar, Capacity, Key, Reservation, Snapshot, State, View, Window,
 };
-use shoal_model::{Amount, Epoch, JobId, Span, Time};
+use shoal_model::{Amount, Epoch, JobId, Time};
 
 /// Three resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -291,12 +292,4 @@ proptest! {
     ) {
         run(week, week_start, steps);
     }
-}
-
-#[test]
-fn empty_span_asks_for_an_instant() {
-    let mut calendar = Calendar::new(Capacity::constant(1u32).unwrap());
-    let key = Key { job: JobId::from_number(1), epoch: Epoch(0) };
-    calendar.book(key, interval(0, 2), 1, Booking::Firm, Against::Firm).unwrap();
-    assert_eq!(calendar.earliest_fit(time(1), Span::ZERO, &1, Against::Firm), Some(time(2)));
 }
