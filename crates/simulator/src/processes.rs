@@ -48,7 +48,8 @@ impl Executor<Node> for Processes {
             Action::Start { task, brief, stop_at } => {
                 let (takes, code) = run(&brief.envelope.job().work);
                 let limit = stop_at.since(now);
-                let (after, exit) = if takes > limit { (limit, Exit::Overran) } else { (takes, Exit::Code(code)) };
+                let (after, exit) =
+                    if takes > limit { (limit, Exit::Overran) } else { (takes, Exit::Code(code)) };
                 self.running.insert(task, exit);
                 vec![(after, Outcome(task, exit))]
             }

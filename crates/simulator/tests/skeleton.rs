@@ -3,7 +3,7 @@
 use shoal_model::{Envelope, Job, JobId, Machine, NodeId, Nonce, Resources, Span, Time};
 use shoal_protocols::Shared;
 use shoal_protocols::node::{Command, Config, End, Event, Node, config};
-use shoal_simulator::network::Network;
+use shoal_simulator::network::{Network, latency};
 use shoal_simulator::processes::{Processes, command_taking};
 use shoal_simulator::world::{Saw, Setup, Sight, World};
 
@@ -21,7 +21,7 @@ fn world(nodes: u32, seed: u64, threads: usize) -> World<Node> {
     let setup = Setup {
         seed,
         machines: nodes,
-        network: Network { min: 10_000, max: 200_000 },
+        network: network(nodes as usize, seed),
         configure: Box::new(configure),
         executor: Box::new(|_| Box::new(Processes::default())),
         watch: true,
@@ -37,6 +37,19 @@ fn world(nodes: u32, seed: u64, threads: usize) -> World<Node> {
     world
 }
 
+fn network(nodes: usize, seed: u64) -> Network {
+    let latency = latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 });
+    let config = shoal_simulator::network::Config {
+        latency,
+        loss: 0.0,
+        duplication: 0.0,
+        reorder: 0.0,
+        reorder_ms: 0.0,
+        partitions: Vec::new(),
+    };
+    Network::build(&config, nodes, seed).expect("the network makes sense")
+}
+
 fn submit(world: &mut World<Node>, at: Time, node: NodeId, number: u8, job: Job) -> JobId {
     let envelope = Envelope::new(job, Nonce([number; 16])).unwrap();
     let id = envelope.id();
@@ -45,7 +58,11 @@ fn submit(world: &mut World<Node>, at: Time, node: NodeId, number: u8, job: Job)
 }
 
 fn gang(nodes: u32, takes: Span) -> Job {
-    Job { nodes: nodes.try_into().unwrap(), limit: Some(takes + Span::from_secs(10)), ..command_taking(takes) }
+    Job {
+        nodes: nodes.try_into().unwrap(),
+        limit: Some(takes + Span::from_secs(10)),
+        ..command_taking(takes)
+    }
 }
 
 fn story(sights: &[Sight<Node>]) -> String {

@@ -48,7 +48,8 @@ fn free_at<A: Amount>(
     against: Against,
 ) -> Option<Slot> {
     let interval = Interval::starting(start, span)?;
-    let free = (0..candidates.len()).filter(|&place| candidates[place].free_during(interval, amount, against));
+    let free =
+        (0..candidates.len()).filter(|&place| candidates[place].free_during(interval, amount, against));
     let chosen: Vec<usize> = free.take(count).collect();
     (chosen.len() == count).then_some(Slot { start, chosen })
 }

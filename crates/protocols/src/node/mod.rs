@@ -37,8 +37,8 @@ use crate::scheduling::{self, Here, Recipe as _};
 
 pub use config::Config;
 pub use message::{
-    Action, Brief, Command, End, Event, Exit, JobMessage, Key, Message, Outcome, OwnedRecord, Record, Refusal, Task,
-    Timer,
+    Action, Brief, Command, End, Event, Exit, JobMessage, Key, Message, Outcome, OwnedRecord, Record,
+    Refusal, Task, Timer,
 };
 pub use owner::{Owned, Phase};
 pub use runner::TaskState;

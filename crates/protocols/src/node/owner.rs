@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use shoal_model::job::Mode;
 use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time, refuse_unhonoured};
 
-use super::message::{Brief, End, Event, Exit, JobMessage, Key, Message, OwnedRecord, Record, Refusal, Task, Timer};
+use super::message::{
+    Brief, End, Event, Exit, JobMessage, Key, Message, OwnedRecord, Record, Refusal, Task, Timer,
+};
 use super::{Commit, Node};
 use crate::commit::two_phase::{self, Failure, Placement, Proposal};
 use crate::guard::heartbeat;
@@ -136,7 +138,13 @@ impl Node {
         }
     }
 
-    pub(super) fn on_propose(&mut self, job: JobId, start: Time, nodes: Vec<NodeId>, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn on_propose(
+        &mut self,
+        job: JobId,
+        start: Time,
+        nodes: Vec<NodeId>,
+        ctx: &mut Ctx<'_, Node>,
+    ) {
         let Some(owned) = self.unended(job) else { return };
         let Needs { limit, ref resources, .. } = owned.needs;
         let shares = nodes.iter().map(|&node| (node, resources.clone())).collect();
@@ -180,7 +188,13 @@ impl Node {
         ctx.report(Event::Placed(job, placement));
     }
 
-    pub(super) fn on_unplaced(&mut self, job: JobId, epoch: Epoch, by: Option<NodeId>, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn on_unplaced(
+        &mut self,
+        job: JobId,
+        epoch: Epoch,
+        by: Option<NodeId>,
+        ctx: &mut Ctx<'_, Node>,
+    ) {
         let Some(owned) = self.unended(job) else { return };
         // A placement that this owner had already given up is no news.
         if matches!(owned.phase, Phase::Placed { epoch: current, .. } if current > epoch) {
@@ -235,7 +249,9 @@ impl Node {
 
     /// The placement should be over: whoever has not told how it ended is asked.
     pub(super) fn on_overdue(&mut self, job: JobId, epoch: Epoch, reminder: u8, ctx: &mut Ctx<'_, Node>) {
-        let Some(Owned { phase: Phase::Placed { epoch: current, exits }, .. }) = self.unended(job) else { return };
+        let Some(Owned { phase: Phase::Placed { epoch: current, exits }, .. }) = self.unended(job) else {
+            return;
+        };
         if *current != epoch {
             return;
         }
@@ -253,8 +269,12 @@ impl Node {
     /// Takes up what the records left open.
     pub(super) fn boot_owner(&mut self, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &self.work else { return };
-        let open: Vec<JobId> =
-            work.owned.iter().filter(|(_, owned)| !matches!(owned.phase, Phase::Ended(_))).map(|(&job, _)| job).collect();
+        let open: Vec<JobId> = work
+            .owned
+            .iter()
+            .filter(|(_, owned)| !matches!(owned.phase, Phase::Ended(_)))
+            .map(|(&job, _)| job)
+            .collect();
         for job in open {
             let placement = self.commits().and_then(|commit| commit.placement(job)).cloned();
             let Some(owned) = self.unended(job) else { continue };
@@ -277,7 +297,9 @@ impl Node {
 
     /// A node was lost, with its part of the job.
     fn lose(&mut self, job: JobId, node: NodeId, ctx: &mut Ctx<'_, Node>) {
-        let Some(placement) = self.commits().and_then(|commit| commit.placement(job)).cloned() else { return };
+        let Some(placement) = self.commits().and_then(|commit| commit.placement(job)).cloned() else {
+            return;
+        };
         let Some(owned) = self.unended(job) else { return };
         let may_have_run = ctx.now >= placement.start;
         if may_have_run && owned.envelope.job().mode() == Mode::AtMostOnce {
@@ -291,7 +313,9 @@ impl Node {
 
     /// A task failed: so does the job, unless it may try again.
     fn fail(&mut self, job: JobId, node: NodeId, rank: Rank, exit: Exit, ctx: &mut Ctx<'_, Node>) {
-        let Some(placement) = self.commits().and_then(|commit| commit.placement(job)).cloned() else { return };
+        let Some(placement) = self.commits().and_then(|commit| commit.placement(job)).cloned() else {
+            return;
+        };
         let Some(owned) = self.unended(job) else { return };
         let retries = owned.envelope.job().retry.map_or(0, |retries| retries.get());
         if owned.retried >= retries {
@@ -351,9 +375,10 @@ impl Node {
         let Some(placement) = self.commits().and_then(|commit: &Commit| commit.placement(task.job)) else {
             return false;
         };
-        let current = self.work.as_ref().and_then(|work| work.owned.get(&task.job)).is_some_and(
-            |owned| matches!(owned.phase, Phase::Placed { epoch, .. } if epoch == task.epoch),
-        );
+        let current =
+            self.work.as_ref().and_then(|work| work.owned.get(&task.job)).is_some_and(
+                |owned| matches!(owned.phase, Phase::Placed { epoch, .. } if epoch == task.epoch),
+            );
         current && placement.epoch == task.epoch && placement.nodes.get(task.rank.0 as usize) == Some(&from)
     }
 

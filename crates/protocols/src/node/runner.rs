@@ -108,7 +108,9 @@ impl Node {
 
     pub(super) fn on_noted(&mut self, from: NodeId, task: Task, ctx: &mut Ctx<'_, Node>) {
         let running = self.work.as_ref().and_then(|work| work.tasks.get(&task));
-        if running.is_some_and(|running| running.owner == from && matches!(running.state, TaskState::Ended(_))) {
+        if running
+            .is_some_and(|running| running.owner == from && matches!(running.state, TaskState::Ended(_)))
+        {
             self.drop_task(task);
             ctx.erase(Key::Task(task));
         }
@@ -141,7 +143,8 @@ impl Node {
             match running.state {
                 TaskState::Running => {
                     ctx.act(Action::Adopt(task));
-                    let wanted = matches!(work.commit.lock(task.job, task.epoch), Some((_, Stage::Confirmed)));
+                    let wanted =
+                        matches!(work.commit.lock(task.job, task.epoch), Some((_, Stage::Confirmed)));
                     if !wanted {
                         running.state = TaskState::Stopping;
                         ctx.act(Action::Stop(task));
@@ -173,4 +176,3 @@ impl Node {
         }
     }
 }
-

@@ -177,7 +177,9 @@ impl Recipe for Sample {
                     let calendar = matches(&needs, here.machine).then(|| here.calendar.snapshot());
                     ctx.send(from, Message::Offer { job, round, calendar });
                 }
-                Message::Offer { job, round, calendar } => self.on_offer(from, job, round, calendar, here, ctx),
+                Message::Offer { job, round, calendar } => {
+                    self.on_offer(from, job, round, calendar, here, ctx)
+                }
             },
             Input::Timer(Close { job, round }) => self.close(job, round, here, ctx),
             Input::Done(never) => match never {},
@@ -231,7 +233,8 @@ impl Sample {
         here: &Here<'_>,
         ctx: &mut Ctx<'_, Sample>,
     ) {
-        let Some(search) = self.open.get_mut(&job).filter(|search| search.round == round && !search.closed) else {
+        let Some(search) = self.open.get_mut(&job).filter(|search| search.round == round && !search.closed)
+        else {
             return;
         };
         // Only who was asked is heard, and once.
@@ -246,7 +249,8 @@ impl Sample {
 
     /// Chooses among the offers that have come.
     fn close(&mut self, job: JobId, round: u32, here: &Here<'_>, ctx: &mut Ctx<'_, Sample>) {
-        let Some(search) = self.open.get_mut(&job).filter(|search| search.round == round && !search.closed) else {
+        let Some(search) = self.open.get_mut(&job).filter(|search| search.round == round && !search.closed)
+        else {
             return;
         };
         search.closed = true;

@@ -38,7 +38,7 @@ mod tests;
 use std::hash::Hash;
 
 use shoal_model::{NodeId, Time};
-use shoal_protocols::{Protocol, Record};
+use shoal_protocols::{Layer, Protocol, Record};
 
 use crate::world::Sight;
 pub use report::{Cut, Leg, Report, Violation};
@@ -154,7 +154,7 @@ pub enum Order {
     Latest,
 }
 
-type Outcomes<P> = Box<dyn Fn(NodeId, &<P as Protocol>::Action) -> Vec<<P as Protocol>::Outcome>>;
+type Outcomes<P> = Box<dyn Fn(NodeId, &<P as Layer>::Action) -> Vec<<P as Layer>::Outcome>>;
 type Rule<P, M> = Box<dyn Fn(&State<'_, P, M>) -> Result<(), String>>;
 
 /// A small world, and what must hold in it.

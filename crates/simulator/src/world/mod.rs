@@ -20,12 +20,12 @@ mod wheel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rand_xoshiro::rand_core::SeedableRng;
 use shoal_model::{NodeId, Span, Time};
-use shoal_protocols::{Chance, KeyOf, Message, Protocol};
+use shoal_protocols::{KeyOf, Message, Protocol};
 
 use crate::clock::Clock;
 use crate::network::Network;
+use crate::streams::{Purpose, stream};
 pub use cell::Executor;
 use cell::{Cell, Outside};
 use shard::{Shard, Turn, node_id};
@@ -113,9 +113,14 @@ where
         for index in 0..setup.machines {
             let id = node_id(index);
             let core = P::restore(&(setup.configure)(id), id, std::iter::empty());
-            let stream = |purpose: u64| Chance::seed_from_u64(mix(setup.seed, purpose, u64::from(index)));
-            let outside = Outside { luck: stream(2), count: 0, life: 0, up: false, rare: None };
-            shards[(index % threads) as usize].cells.push(Cell { core, chance: stream(1), outside });
+            let stream = |purpose| stream(setup.seed, purpose, u64::from(index));
+            let luck = stream(Purpose::Carriage);
+            let outside = Outside { luck, count: 0, life: 0, up: false, rare: None };
+            shards[(index % threads) as usize].cells.push(Cell {
+                core,
+                chance: stream(Purpose::Node),
+                outside,
+            });
         }
         World { setup, shards, now: Time::ZERO }
     }
@@ -225,12 +230,4 @@ where
         assert!(node.0 >= 1 && node.0 <= u64::from(self.setup.machines), "there is no machine {node}");
         (node.0 - 1) as u32
     }
-}
-
-fn mix(seed: u64, purpose: u64, index: u64) -> u64 {
-    let mut z =
-        seed ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index.wrapping_mul(0xd1b5_4a32_d192_ed03);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

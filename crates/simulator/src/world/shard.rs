@@ -6,6 +6,8 @@ use std::sync::Arc;
 use shoal_model::{NodeId, Span, Time};
 use shoal_protocols::{Ctx, Input, KeyOf, Message, Out, Protocol};
 
+use crate::network::Carried;
+
 use super::cell::{Cell, Outside, Rare, Waiting, Write};
 use super::slab::Slab;
 use super::wheel::{Due, Wheel};
@@ -272,10 +274,14 @@ impl<P: Protocol> Engine<P> {
     /// The write is durable.
     fn write(&mut self, rare: &mut Rare<P>, now: Time, local: u32, write: Write<P>) {
         if self.setup.watch {
-            self.see(now, local, match &write {
-                Write::Save(record) => Saw::Save(record.clone()),
-                Write::Erase(key) => Saw::Erase(key.clone()),
-            });
+            self.see(
+                now,
+                local,
+                match &write {
+                    Write::Save(record) => Saw::Save(record.clone()),
+                    Write::Erase(key) => Saw::Erase(key.clone()),
+                },
+            );
         }
         rare.write(write);
     }
@@ -382,11 +388,13 @@ impl<P: Protocol> Effects<'_, P> {
         };
         let setup = Arc::clone(&self.engine.setup);
         let carried = setup.network.carry(self.now, self.index as usize, to as usize, &mut self.outside.luck);
-        if let [Some(delay), Some(again)] = carried {
-            self.dispatch(delay, to, message.clone());
-            self.dispatch(again, to, message);
-        } else if let [Some(delay), None] = carried {
-            self.dispatch(delay, to, message);
+        match carried {
+            Carried::Lost => {}
+            Carried::Once(delay) => self.dispatch(delay, to, message),
+            Carried::Twice(delay, again) => {
+                self.dispatch(delay, to, message.clone());
+                self.dispatch(again, to, message);
+            }
         }
     }
 

@@ -96,13 +96,9 @@ impl Wheel {
         self.open.pop()
     }
 
-    /// The entry that comes after the one last taken, if it is already known.
-    pub fn peek(&self) -> Option<Due> {
-        self.open.last().copied()
-    }
-
     /// How many entries there are.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.near + self.open.len() + self.far.len()
     }
 

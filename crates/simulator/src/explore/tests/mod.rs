@@ -11,7 +11,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use shoal_model::NodeId;
-use shoal_protocols::{Ctx, Input, Message, Protocol, Record};
+use shoal_protocols::{Ctx, Input, Layer, Message, Protocol, Record};
 
 use super::*;
 use crate::world::Saw;
@@ -81,8 +81,7 @@ impl Record for Fact {
     }
 }
 
-impl Protocol for Toy {
-    type Config = Play;
+impl Layer for Toy {
     type Command = Word;
     type Message = Word;
     type Timer = Word;
@@ -90,6 +89,10 @@ impl Protocol for Toy {
     type Action = Word;
     type Outcome = Word;
     type Event = Word;
+}
+
+impl Protocol for Toy {
+    type Config = Play;
 
     fn restore(play: &Play, me: NodeId, records: impl Iterator<Item = Fact>) -> Toy {
         Toy { me, play: *play, facts: records.map(|Fact(name, value)| (name, value)).collect() }
