@@ -58,11 +58,11 @@ fn driver(folder: &Path, diary: &Diary) -> Driver<ledger::Ledger> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4))]
+    #![proptest_config(ProptestConfig::with_cases(3))]
 
     #[test]
     fn ledger_killed_at_any_byte_has_every_entry_it_reported(
-        amounts in prop::collection::vec(1u64..1_000_000, 1..8), acks in prop::collection::vec(any::<bool>(), 8)
+        amounts in prop::collection::vec(1u64..1_000_000, 1..6), acks in prop::collection::vec(any::<bool>(), 6)
     ) {
         let folder = tempfile::tempdir().unwrap();
         let diary = Diary::default();
