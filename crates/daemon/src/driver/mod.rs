@@ -203,10 +203,57 @@ fn in_order<P: Protocol>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use rand_xoshiro::rand_core::SeedableRng;
+    use shoal_protocols::Never;
     use shoal_protocols::node::{Message, Node, Timer};
     use shoal_protocols::overlay::cyclon::{self, Cycle};
 
     use super::*;
+    use crate::{Idle, Switchboard};
+
+    /// A store that sees at its sync whether somebody was answered before.
+    struct Witness(Arc<AtomicBool>);
+
+    impl Store<Never> for Witness {
+        fn save(&mut self, never: &Never) -> Result<(), store::Error> {
+            match *never {}
+        }
+
+        fn erase(&mut self, never: &Never) -> Result<(), store::Error> {
+            match *never {}
+        }
+
+        fn sync(&mut self) -> Result<(), store::Error> {
+            assert!(!self.0.load(Ordering::SeqCst), "answered before the sync");
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn look_is_answered_once_all_that_it_saw_is_durable() {
+        let answered = Arc::new(AtomicBool::new(false));
+        let mut driver = Driver::<Node>::new(Setup {
+            me: NodeId(1),
+            config: cyclon::Config::default(),
+            records: vec![],
+            chance: Chance::seed_from_u64(1),
+            clock: Clock::new(),
+            store: Box::new(Witness(Arc::clone(&answered))),
+            network: Box::new(Switchboard::<Node>::new().line(NodeId(1), Chance::seed_from_u64(2))),
+            executor: Box::new(Idle),
+            reports: Box::new(|_, _| ()),
+        });
+        // As if an input before it had saved something: a node has no records yet.
+        driver.effects.written = true;
+        let flag = Arc::clone(&answered);
+        let look = Entry::Look(Box::new(|_: &Node| Box::new(move || flag.store(true, Ordering::SeqCst))));
+        driver.turn(Time::ZERO, [look]).unwrap();
+
+        assert!(answered.load(Ordering::SeqCst));
+    }
 
     #[test]
     fn turn_goes_by_time_then_user_peers_timers_looks() {
