@@ -94,7 +94,7 @@ fn jobs_and_gangs_run_to_their_end() {
     let expected: Vec<_> = jobs.into_iter().map(|job| (job, End::Finished)).collect();
     assert_eq!(ended, expected, "{}", story(&sights));
     for node in world.nodes() {
-        assert_eq!(world.core(node).commits().unwrap().locks().count(), 0);
+        assert_eq!(world.core(node).commit().unwrap().locks().count(), 0);
         assert_eq!(world.core(node).tasks().count(), 0);
     }
 }

@@ -94,16 +94,16 @@ impl Protocol for Node {
     fn handle(&mut self, input: Input<Node>, ctx: &mut Ctx<'_, Node>) {
         match input {
             Input::Boot => {
-                self.overlay(Input::Boot, ctx);
-                self.commit(Input::Boot, ctx);
+                self.to_overlay(Input::Boot, ctx);
+                self.to_commit(Input::Boot, ctx);
                 self.boot_runner(ctx);
                 self.boot_owner(ctx);
             }
             Input::Command(Command::Join(introducer)) => {
-                self.overlay(Input::Command(cyclon::Command::Join(introducer)), ctx);
+                self.to_overlay(Input::Command(cyclon::Command::Join(introducer)), ctx);
             }
             Input::Command(Command::Meet(nodes)) => {
-                self.overlay(Input::Command(cyclon::Command::Meet(nodes)), ctx);
+                self.to_overlay(Input::Command(cyclon::Command::Meet(nodes)), ctx);
             }
             Input::Command(Command::Submit(envelope)) => self.submit(envelope, ctx),
             Input::Command(Command::Cancel(job)) => self.cancel(job, ctx),
@@ -116,12 +116,12 @@ impl Protocol for Node {
 
 impl Node {
     /// Who is known.
-    pub fn neighbours(&self) -> &Cyclon {
+    pub fn overlay(&self) -> &Cyclon {
         &self.overlay
     }
 
     /// What is reserved here, and what this node coordinates; none if it takes no jobs.
-    pub fn commits(&self) -> Option<&Commit> {
+    pub fn commit(&self) -> Option<&Commit> {
         self.work.as_ref().map(|work| &work.commit)
     }
 
@@ -137,7 +137,7 @@ impl Node {
 
     fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Node>) {
         if let Message::Overlay(message) = message {
-            self.overlay(Input::Message { from, message }, ctx);
+            self.to_overlay(Input::Message { from, message }, ctx);
             return;
         }
         let Some(work) = &mut self.work else { return };
@@ -145,9 +145,9 @@ impl Node {
         self.on_heartbeat(heard, ctx);
         match message {
             Message::Overlay(_) => {}
-            Message::Commit(message) => self.commit(Input::Message { from, message }, ctx),
-            Message::Heartbeat(message) => self.heartbeat(Input::Message { from, message }, ctx),
-            Message::Sample(message) => self.sample(Input::Message { from, message }, ctx),
+            Message::Commit(message) => self.to_commit(Input::Message { from, message }, ctx),
+            Message::Heartbeat(message) => self.to_heartbeat(Input::Message { from, message }, ctx),
+            Message::Sample(message) => self.to_sample(Input::Message { from, message }, ctx),
             Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
             Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
             Message::Job(JobMessage::Noted(task)) => self.on_noted(from, task, ctx),
@@ -157,10 +157,10 @@ impl Node {
 
     fn on_timer(&mut self, timer: Timer, ctx: &mut Ctx<'_, Node>) {
         match timer {
-            Timer::Overlay(timer) => self.overlay(Input::Timer(timer), ctx),
-            Timer::Commit(timer) => self.commit(Input::Timer(timer), ctx),
-            Timer::Heartbeat(timer) => self.heartbeat(Input::Timer(timer), ctx),
-            Timer::Sample(timer) => self.sample(Input::Timer(timer), ctx),
+            Timer::Overlay(timer) => self.to_overlay(Input::Timer(timer), ctx),
+            Timer::Commit(timer) => self.to_commit(Input::Timer(timer), ctx),
+            Timer::Heartbeat(timer) => self.to_heartbeat(Input::Timer(timer), ctx),
+            Timer::Sample(timer) => self.to_sample(Input::Timer(timer), ctx),
             Timer::Again(job) => self.on_again(job, ctx),
             Timer::Overdue(job, epoch, reminder) => self.on_overdue(job, epoch, reminder, ctx),
             Timer::Start(task) => self.on_start(task, ctx),
@@ -168,14 +168,14 @@ impl Node {
         }
     }
 
-    fn overlay(&mut self, input: Input<Cyclon>, ctx: &mut Ctx<'_, Node>) {
+    fn to_overlay(&mut self, input: Input<Cyclon>, ctx: &mut Ctx<'_, Node>) {
         for event in ctx.layer(|ctx| self.overlay.handle(input, ctx)) {
             let cyclon::Event::Silent(node) = event;
             ctx.report(Event::Silent(node));
         }
     }
 
-    fn commit(&mut self, input: Input<Commit>, ctx: &mut Ctx<'_, Node>) {
+    fn to_commit(&mut self, input: Input<Commit>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         for event in ctx.layer(|ctx| work.commit.handle(input, ctx)) {
             match event {
@@ -188,7 +188,7 @@ impl Node {
         }
     }
 
-    fn heartbeat(&mut self, input: Input<Heartbeat<JobId>>, ctx: &mut Ctx<'_, Node>) {
+    fn to_heartbeat(&mut self, input: Input<Heartbeat<JobId>>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.heartbeat.handle(input, ctx));
         self.on_heartbeat(heard, ctx);
@@ -207,12 +207,12 @@ impl Node {
 
     fn plan(&mut self, command: scheduling::Command, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
-            Some(Recipe::Sample(_)) => self.sample(Input::Command(command), ctx),
+            Some(Recipe::Sample(_)) => self.to_sample(Input::Command(command), ctx),
             None => {}
         }
     }
 
-    fn sample(&mut self, input: Input<Sample>, ctx: &mut Ctx<'_, Node>) {
+    fn to_sample(&mut self, input: Input<Sample>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         let Work { recipe, commit, machine, .. } = work.as_mut();
         let here = Here { overlay: &self.overlay, calendar: commit.calendar(), machine };

@@ -151,7 +151,7 @@ impl Node {
         let brief = Shared::new(Brief { envelope: owned.envelope.clone(), nodes });
         let strict = owned.envelope.job().mode() == Mode::AtMostOnce;
         let proposal = Proposal { job, start, span: limit, shares, strict, brief };
-        self.commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
+        self.to_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
     }
 
     pub(super) fn on_stuck(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
@@ -170,7 +170,7 @@ impl Node {
 
     pub(super) fn on_again(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         let seeking = self.unended(job).is_some_and(|owned| owned.phase == Phase::Seeking);
-        if seeking && !self.commits().is_some_and(|commit| commit.is_placing(job)) {
+        if seeking && !self.commit().is_some_and(|commit| commit.is_placing(job)) {
             self.seek(job, ctx);
         }
     }
@@ -256,7 +256,7 @@ impl Node {
             return;
         }
         let ended: Vec<Rank> = exits.keys().copied().collect();
-        let Some(placement) = self.commits().and_then(|commit| commit.placement(job)) else { return };
+        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)) else { return };
         for (rank, &node) in (0..).map(Rank).zip(&placement.nodes) {
             if !ended.contains(&rank) {
                 ctx.send(node, Message::Job(JobMessage::Inquire(Task { job, epoch, rank })));
@@ -276,7 +276,7 @@ impl Node {
             .map(|(&job, _)| job)
             .collect();
         for job in open {
-            let placement = self.commits().and_then(|commit| commit.placement(job)).cloned();
+            let placement = self.commit().and_then(|commit| commit.placement(job)).cloned();
             let Some(owned) = self.unended(job) else { continue };
             match placement {
                 None => {
@@ -297,7 +297,7 @@ impl Node {
 
     /// A node was lost, with its part of the job.
     fn lose(&mut self, job: JobId, node: NodeId, ctx: &mut Ctx<'_, Node>) {
-        let Some(placement) = self.commits().and_then(|commit| commit.placement(job)).cloned() else {
+        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)).cloned() else {
             return;
         };
         let Some(owned) = self.unended(job) else { return };
@@ -313,7 +313,7 @@ impl Node {
 
     /// A task failed: so does the job, unless it may try again.
     fn fail(&mut self, job: JobId, node: NodeId, rank: Rank, exit: Exit, ctx: &mut Ctx<'_, Node>) {
-        let Some(placement) = self.commits().and_then(|commit| commit.placement(job)).cloned() else {
+        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)).cloned() else {
             return;
         };
         let Some(owned) = self.unended(job) else { return };
@@ -332,7 +332,7 @@ impl Node {
     fn give_up_placement(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         self.unwatch(job, placement, ctx);
         ctx.erase(Key::Exits(job));
-        self.commit(Input::Command(two_phase::Command::Release(job)), ctx);
+        self.to_commit(Input::Command(two_phase::Command::Release(job)), ctx);
     }
 
     fn seek(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
@@ -348,17 +348,17 @@ impl Node {
         owned.phase = Phase::Ended(end);
         ctx.save(owned.record());
         ctx.report(Event::Ended(job, end));
-        if let Some(placement) = self.commits().and_then(|commit| commit.placement(job)).cloned() {
+        if let Some(placement) = self.commit().and_then(|commit| commit.placement(job)).cloned() {
             self.unwatch(job, &placement, ctx);
             ctx.erase(Key::Exits(job));
         }
         self.plan(scheduling::Command::Leave(job), ctx);
-        self.commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        self.to_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
     }
 
     fn watch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         for &node in &placement.nodes {
-            self.heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
+            self.to_heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
         }
         let over = placement.start + placement.span + OVERDUE;
         ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
@@ -366,13 +366,13 @@ impl Node {
 
     fn unwatch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         for &node in &placement.nodes {
-            self.heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
+            self.to_heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
         }
     }
 
     /// Whether this is a task of the job's placement as it stands, and that node's.
     fn is_current(&self, from: NodeId, task: Task) -> bool {
-        let Some(placement) = self.commits().and_then(|commit: &Commit| commit.placement(task.job)) else {
+        let Some(placement) = self.commit().and_then(|commit: &Commit| commit.placement(task.job)) else {
             return false;
         };
         let current =
