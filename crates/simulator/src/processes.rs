@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 use shoal_model::job::Work;
 use shoal_model::{Job, Span, Time};
-use shoal_protocols::node::{Action, Exit, Node, Outcome, Task};
+use shoal_protocols::Protocol;
+use shoal_protocols::node::{Action, Exit, Outcome, Task};
 
+use crate::grid::NodeLayer;
 use crate::world::Executor;
 
 /// The processes of a simulated machine.
@@ -42,7 +44,7 @@ fn parse_seconds(text: &str) -> Option<Span> {
     Some(Span::from_secs(whole.parse().ok()?) + Span::from_micros(micros))
 }
 
-impl Executor<Node> for Processes {
+impl<P: Protocol + NodeLayer> Executor<P> for Processes {
     fn perform(&mut self, now: Time, action: Action) -> Vec<(Span, Outcome)> {
         match action {
             Action::Start { task, brief, stop_at } => {

@@ -18,15 +18,9 @@ fn world(nodes: u32, seed: u64, threads: usize) -> World<Node> {
         })),
         ..Config::default()
     };
-    let setup = Setup {
-        seed,
-        machines: nodes,
-        network: network(nodes as usize, seed),
-        configure: Box::new(configure),
-        executor: Box::new(|_| Box::new(Processes::default())),
-        watch: true,
-        story: false,
-    };
+    let network = network(nodes as usize, seed);
+    let setup =
+        Setup { watch: true, ..Setup::calm(seed, network, configure, |_| Box::new(Processes::default())) };
     let mut world = World::new(setup, threads);
     for node in world.nodes() {
         world.boot(Time::ZERO, node);

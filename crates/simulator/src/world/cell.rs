@@ -34,8 +34,6 @@ pub(super) struct Rare<P: Protocol> {
     pub disk: BTreeMap<KeyOf<P>, P::Record>,
     /// Writes that are not durable yet, and what waits for them, in the order asked.
     pub waiting: VecDeque<Waiting<P>>,
-    /// How long a write takes to become durable.
-    pub fsync: Span,
     pub executor: Option<Box<dyn Executor<P>>>,
     pub clock: Clock,
     /// Effects left until the machine dies in the middle of a batch.
@@ -70,7 +68,6 @@ impl<P: Protocol> Default for Rare<P> {
         Rare {
             disk: BTreeMap::new(),
             waiting: VecDeque::new(),
-            fsync: Span::ZERO,
             executor: None,
             clock: Clock::default(),
             effects_left: None,

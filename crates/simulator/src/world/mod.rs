@@ -26,8 +26,9 @@ use shoal_protocols::{KeyOf, Message, Protocol};
 use crate::clock::Clock;
 use crate::network::Network;
 use crate::streams::{Purpose, stream};
+use crate::timetable::Timetable;
 pub use cell::Executor;
-use cell::{Cell, Outside};
+use cell::{Cell, Outside, Rare};
 use shard::{Shard, Turn, node_id};
 
 /// Machines that run nodes in virtual time.
@@ -45,6 +46,12 @@ pub struct Setup<P: Protocol> {
     pub machines: u32,
     /// How messages travel.
     pub network: Network,
+    /// How long a write takes to become durable, at the least and at times more.
+    pub fsync: Span,
+    /// What a write takes longer than that, by node and time.
+    pub slow_disks: Timetable<Span>,
+    /// The clocks of the nodes whose clocks do not show the time of the world.
+    pub clocks: BTreeMap<usize, Clock>,
     /// What a node is told at its making.
     pub configure: Box<dyn Fn(NodeId) -> P::Config + Send + Sync>,
     /// What runs the processes of a machine.
@@ -53,6 +60,33 @@ pub struct Setup<P: Protocol> {
     pub watch: bool,
     /// Whether each message sent is kept as well.
     pub story: bool,
+}
+
+impl<P: Protocol> Setup<P> {
+    /// A world without trouble: disks are quick, clocks are right, and nobody watches.
+    pub fn calm(
+        seed: u64,
+        network: Network,
+        configure: impl Fn(NodeId) -> P::Config + Send + Sync + 'static,
+        executor: impl Fn(NodeId) -> Box<dyn Executor<P>> + Send + Sync + 'static,
+    ) -> Setup<P> {
+        Setup {
+            seed,
+            machines: u32::try_from(network.nodes()).expect("fewer than 2^32 machines"),
+            network,
+            fsync: Span::ZERO,
+            slow_disks: Timetable::default(),
+            clocks: BTreeMap::new(),
+            configure: Box::new(configure),
+            executor: Box::new(executor),
+            watch: false,
+            story: false,
+        }
+    }
+
+    fn fsync(&self, node: usize, now: Time) -> Span {
+        self.fsync + self.slow_disks.at(node, now).unwrap_or_default()
+    }
 }
 
 /// Something that was seen from outside.
@@ -115,7 +149,9 @@ where
             let core = P::restore(&(setup.configure)(id), id, std::iter::empty());
             let stream = |purpose| stream(setup.seed, purpose, u64::from(index));
             let luck = stream(Purpose::Carriage);
-            let outside = Outside { luck, count: 0, life: 0, up: false, rare: None };
+            let clock = setup.clocks.get(&(index as usize)).cloned();
+            let rare = clock.map(|clock| Box::new(Rare { clock, ..Rare::default() }));
+            let outside = Outside { luck, count: 0, life: 0, up: false, rare };
             shards[(index % threads) as usize].cells.push(Cell {
                 core,
                 chance: stream(Purpose::Node),
@@ -125,7 +161,7 @@ where
         World { setup, shards, now: Time::ZERO }
     }
 
-    /// Starts a machine at a time.
+    /// Starts a machine at a time, anew if it runs.
     pub fn boot(&mut self, at: Time, node: NodeId) {
         self.plan(at, node, Turn::Restart);
     }
@@ -145,14 +181,9 @@ where
         self.plan(at, node, Turn::CrashAfter(effects));
     }
 
-    /// Makes the writes of a machine take this long from a time on.
-    pub fn fsync(&mut self, at: Time, node: NodeId, span: Span) {
-        self.plan(at, node, Turn::Fsync(span));
-    }
-
-    /// Gives a machine another clock from a time on.
-    pub fn clock(&mut self, at: Time, node: NodeId, clock: Clock) {
-        self.plan(at, node, Turn::Clock(clock));
+    /// Takes a machine's disk away, with all that it had saved.
+    pub fn wipe_disk(&mut self, at: Time, node: NodeId) {
+        self.plan(at, node, Turn::WipeDisk);
     }
 
     /// The time up to which everything has happened.

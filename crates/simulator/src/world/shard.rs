@@ -62,10 +62,8 @@ pub(super) enum Turn<P: Protocol> {
     CrashAfter(u32),
     /// The machine starts anew from its disk.
     Restart,
-    /// From now on a write takes this long.
-    Fsync(Span),
-    /// From now on the clock runs like this.
-    Clock(crate::clock::Clock),
+    /// The disk is lost.
+    WipeDisk,
     /// A write of that life is durable.
     Durable(u32),
     /// An action of that life has ended.
@@ -204,8 +202,7 @@ impl<P: Protocol> Engine<P> {
             Turn::Crash => self.crash(cell, now, local),
             Turn::CrashAfter(effects) => cell.outside.rare().effects_left = Some(effects),
             Turn::Restart => self.restart(cell, now, local),
-            Turn::Fsync(span) => cell.outside.rare().fsync = span,
-            Turn::Clock(clock) => cell.outside.rare().clock = clock,
+            Turn::WipeDisk => cell.outside.rare().disk.clear(),
             Turn::Durable(life) => {
                 if cell.outside.up && cell.outside.life == life {
                     self.durable(cell, now, local);
@@ -240,9 +237,8 @@ impl<P: Protocol> Engine<P> {
     }
 
     fn restart(&mut self, cell: &mut Cell<P>, now: Time, local: u32) {
-        if cell.outside.up {
-            return;
-        }
+        // One that was to die in the middle of its next batch, and got none.
+        self.crash(cell, now, local);
         cell.outside.up = true;
         let id = node_id(self.index(local));
         let records = cell.outside.rare.iter().flat_map(|rare| rare.disk.values().cloned());
@@ -349,12 +345,13 @@ impl<P: Protocol> Effects<'_, P> {
         if !self.alive() {
             return;
         }
+        let fsync = self.engine.setup.fsync(self.index as usize, self.now);
         let rare = self.outside.rare();
-        if rare.fsync == Span::ZERO && rare.waiting.is_empty() {
+        if fsync == Span::ZERO && rare.waiting.is_empty() {
             self.engine.write(rare, self.now, self.local, write);
             return;
         }
-        let durable_at = self.now + rare.fsync;
+        let durable_at = self.now + fsync;
         rare.waiting.push_back(Waiting::Write { durable_at, write });
         let (life, count) = (self.outside.life, self.outside.next_count());
         self.engine.plan(durable_at, self.local, count, Turn::Durable(life));

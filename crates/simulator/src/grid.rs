@@ -1,0 +1,189 @@
+//! A simulated grid: nodes with their machines and their recipe, a network, what goes wrong, and the jobs that come.
+
+use shoal_model::{Envelope, JobId, Machine, NodeId, Span, Time};
+use shoal_protocols::node::{Command, Config as NodeConfig, Node, config};
+use shoal_protocols::overlay::cyclon;
+use shoal_protocols::{Protocol, Shared};
+
+use crate::faults::{self, Disk, Fault, Plan};
+use crate::network::{self, Network};
+use crate::processes::Processes;
+use crate::world::{Setup, World};
+
+/// How a grid is made.
+pub struct Config {
+    /// From which all chance flows.
+    pub seed: u64,
+    /// Nodes at the start; more may join by plan.
+    pub nodes: usize,
+    /// How messages travel.
+    pub network: network::Config,
+    /// What goes wrong.
+    pub faults: faults::Config,
+    /// How long a write takes to become durable.
+    pub fsync: Span,
+    /// How nodes come to know each other.
+    pub overlay: cyclon::Config,
+    /// What nodes do with jobs, and what each machine is: the machine in it is replaced by that of `machines`.
+    pub work: config::Work,
+    /// What each machine is; the list is gone round.
+    pub machines: Vec<Machine>,
+    /// How many threads drive it.
+    pub threads: usize,
+    /// Whether what nodes do is kept for checkers.
+    pub watch: bool,
+    /// Whether each message sent is kept as well.
+    pub story: bool,
+}
+
+/// A simulated grid.
+pub struct Grid<P: Protocol = Node> {
+    world: World<P>,
+    plan: Plan,
+    machines: Vec<Machine>,
+}
+
+/// A protocol that speaks as a node does: a node, or one with a fault planted in it.
+pub trait NodeLike: Protocol<Config = NodeConfig> + NodeLayer + Send + 'static {
+    /// The node in it, to look at.
+    fn node(&self) -> &Node;
+}
+
+/// What a node says and hears.
+pub trait NodeLayer:
+    shoal_protocols::Layer<
+        Command = Command,
+        Message = shoal_protocols::node::Message,
+        Timer = shoal_protocols::node::Timer,
+        Record = shoal_protocols::node::Record,
+        Action = shoal_protocols::node::Action,
+        Outcome = shoal_protocols::node::Outcome,
+        Event = shoal_protocols::node::Event,
+    >
+{
+}
+
+impl<L> NodeLayer for L where
+    L: shoal_protocols::Layer<
+            Command = Command,
+            Message = shoal_protocols::node::Message,
+            Timer = shoal_protocols::node::Timer,
+            Record = shoal_protocols::node::Record,
+            Action = shoal_protocols::node::Action,
+            Outcome = shoal_protocols::node::Outcome,
+            Event = shoal_protocols::node::Event,
+        >
+{
+}
+
+impl NodeLike for Node {
+    fn node(&self) -> &Node {
+        self
+    }
+}
+
+/// The pause between two first starts: nodes of a real grid are not switched on at one instant either.
+const JOIN_GAP: Span = Span::from_millis(10);
+
+impl<P: NodeLike> Grid<P> {
+    /// A grid of which the first nodes have met, and to which the others come as planned.
+    pub fn build(config: Config) -> Result<Grid<P>, network::Error> {
+        let Config { seed, nodes, faults, fsync, overlay, work, machines, threads, watch, story, .. } =
+            config;
+        assert!(!machines.is_empty(), "a grid has machines");
+        let plan = Plan::generate(&faults, nodes, seed)?;
+        let network = plan.disturb(Network::build(&config.network, plan.nodes(), seed)?);
+        let kinds = machines.clone();
+        let configure = move |node: NodeId| NodeConfig {
+            overlay,
+            work: Some(Box::new(config::Work { machine: machine(&kinds, node).clone(), ..work.clone() })),
+        };
+        let setup = Setup {
+            fsync,
+            slow_disks: plan.disks(),
+            clocks: plan.clocks(),
+            watch,
+            story,
+            ..Setup::calm(seed, network, configure, |_| Box::new(Processes::default()))
+        };
+        let mut grid = Grid { world: World::new(setup, threads), plan, machines };
+        grid.start(nodes);
+        grid.carry_out_faults();
+        Ok(grid)
+    }
+
+    /// Has a user submit a job to a node at a time.
+    pub fn submit(&mut self, at: Time, node: NodeId, envelope: Envelope) -> JobId {
+        let job = envelope.id();
+        self.world.command(at, node, Command::Submit(Shared::new(envelope)));
+        job
+    }
+
+    /// The world that the nodes live in.
+    pub fn world(&mut self) -> &mut World<P> {
+        &mut self.world
+    }
+
+    /// What a node really is, whatever it thinks of itself.
+    pub fn machine(&self, node: NodeId) -> &Machine {
+        machine(&self.machines, node)
+    }
+
+    /// From when on nothing goes wrong any more.
+    pub fn healed_from(&self) -> Time {
+        self.plan.healed_from()
+    }
+
+    fn start(&mut self, nodes: usize) {
+        for index in 0..nodes {
+            let at = Time::ZERO + JOIN_GAP * index as u64;
+            let node = node_id(index);
+            self.world.boot(at, node);
+            self.join(at, node);
+        }
+    }
+
+    /// Whoever starts enters through a node that has been there from the beginning.
+    fn join(&mut self, at: Time, node: NodeId) {
+        let introducer = if node == NodeId(1) { NodeId(2) } else { NodeId(1 + node.0 / 2 % node.0) };
+        if introducer.0 <= self.plan.nodes() as u64 {
+            self.world.command(at, node, Command::Join(introducer));
+        }
+    }
+
+    fn carry_out_faults(&mut self) {
+        for faults::Event { at, fault } in self.plan.events().to_vec() {
+            match fault {
+                Fault::Crash { node, after_effects, disk } => {
+                    let node = node_id(node);
+                    match after_effects {
+                        None => self.world.crash(at, node),
+                        Some(effects) => self.world.crash_after(at, node, effects),
+                    }
+                    if disk == Disk::Lost {
+                        self.world.wipe_disk(at, node);
+                    }
+                }
+                Fault::Restart { node } | Fault::Join { node } => {
+                    self.world.boot(at, node_id(node));
+                    self.join(at, node_id(node));
+                }
+                Fault::Leave { node } => self.world.crash(at, node_id(node)),
+                // Told to network, clocks and disks before the start.
+                Fault::Slow(_)
+                | Fault::SlowDisk(_)
+                | Fault::Clock { .. }
+                | Fault::Cut(_)
+                | Fault::Storm { .. } => {}
+            }
+        }
+    }
+}
+
+fn machine(machines: &[Machine], node: NodeId) -> &Machine {
+    &machines[(node.0 as usize - 1) % machines.len()]
+}
+
+fn node_id(index: usize) -> NodeId {
+    NodeId(index as u64 + 1)
+}
