@@ -13,7 +13,7 @@
 //! Paper: Voulgaris, Gavidia, van Steen, 2005: enhanced shuffle, join by random walks, failures by silence.
 //! Done otherwise: no timeout of its own, since the next period judges the exchange that the last one opened; an
 //! entry that was sent away can be replaced by any exchange that ends in the meantime, but only once, and goes to a
-//! second node only for want of others; a node whose cache has run empty joins again.
+//! second node only for want of others; a node that was not welcomed, or whose cache has run empty, joins again.
 //!
 //! A cache is arrays and bit masks instead of a list of structs: the search for duplicates is the hot loop, and a
 //! million nodes have to fit in memory.
@@ -161,7 +161,7 @@ impl<X: Payload> protocol::Message for Message<X> {
 /// What the layer above asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Enter the grid through this node, and again through it whenever nobody is left in the cache.
+    /// Enter the grid through this node: ask until welcomed, and again whenever nobody is left in the cache.
     Join(NodeId),
     /// Take these nodes as neighbours, as far as there is room: a start from a known picture.
     Meet(Box<[NodeId]>),
@@ -183,8 +183,10 @@ pub enum Event {
 pub struct Cyclon<X = ()> {
     config: Config,
     me: NodeId,
-    /// Whom to ask for entry when the cache is empty.
+    /// Whom to ask for entry.
     introducer: Option<NodeId>,
+    /// Whether nobody has answered that yet. Who has newcomers of its own may have neighbours before.
+    unwelcomed: bool,
     /// What others shall know of this node; goes out with its own entry.
     payload: X,
     /// Neighbours by slot; an empty slot names this node itself, so that one scan finds self and duplicates.
@@ -218,6 +220,7 @@ impl<X: Payload> Protocol for Cyclon<X> {
             config: *config,
             me,
             introducer: None,
+            unwelcomed: false,
             payload: X::default(),
             nodes: vec![me; cache].into_boxed_slice(),
             ages: vec![0; cache].into_boxed_slice(),
@@ -237,6 +240,7 @@ impl<X: Payload> Protocol for Cyclon<X> {
             }
             Input::Command(Command::Join(introducer)) => {
                 self.introducer = Some(introducer);
+                self.unwelcomed = true;
                 self.ask_for_entry(ctx);
             }
             Input::Command(Command::Meet(nodes)) => {
@@ -249,7 +253,10 @@ impl<X: Payload> Protocol for Cyclon<X> {
                 Message::ShuffleReply(entries) => self.on_reply(from, entries),
                 Message::Join => self.on_join(from, ctx),
                 Message::Walk { newcomer, steps } => self.on_walk(newcomer, steps, ctx),
-                Message::Welcome(entry) => self.merge([entry], 0),
+                Message::Welcome(entry) => {
+                    self.unwelcomed = false;
+                    self.merge([entry], 0);
+                }
             },
             Input::Timer(Cycle) => self.on_cycle(ctx),
             Input::Done(never) => match never {},
@@ -300,10 +307,11 @@ impl<X: Payload> Cyclon<X> {
         for age in &mut self.ages {
             *age = age.saturating_add(1);
         }
-        let Some(oldest) = self.oldest() else {
+        let oldest = self.oldest();
+        if self.unwelcomed || oldest.is_none() {
             self.ask_for_entry(ctx);
-            return;
-        };
+        }
+        let Some(oldest) = oldest else { return };
         let partner = self.nodes[oldest];
         self.clear(oldest);
         self.lent = sample(self.full, usize::from(self.config.shuffle) - 1, ctx.chance);
