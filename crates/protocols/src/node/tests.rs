@@ -45,3 +45,15 @@ fn owner_that_crashed_while_placing_makes_one_attempt_after_its_restart() {
     world.restart(NodeId(1));
     assert_eq!(said(&world, "prepare"), 2, "{}", world.story());
 }
+
+#[test]
+fn grid_of_one_places_a_job_however_long_its_disk_takes() {
+    for (delay_ms, prepares) in [(1, 1), (4, 1), (12, 3), (100, 6)] {
+        let mut world = World::<Node>::new(1, config(), Span::from_millis(delay_ms));
+        world.command(NodeId(1), Command::Submit(envelope(Job::command(["true"]))));
+        world.run_for(Span::from_secs(2));
+        let placed = world.reports().iter().any(|(_, _, event)| matches!(event, Event::Placed(..)));
+        assert!(placed, "{}", world.story());
+        assert_eq!(said(&world, "prepare"), prepares, "after {delay_ms} ms");
+    }
+}

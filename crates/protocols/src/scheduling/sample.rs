@@ -46,6 +46,8 @@ impl Default for Config {
 
 /// A commit takes three exchanges: a start so many answer times ahead lets it end before the job begins.
 const LEAD_ANSWERS: u64 = 5;
+/// What is added to that for disks and for turns that others take; doubles with each attempt that came too late.
+const LEAD_LEAST: Span = Span::from_millis(5);
 
 /// What nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -266,7 +268,9 @@ impl Sample {
             ctx.report(Event::Stuck { job, why: Stuck::TooFew { needed, asked: search.asked, fit } });
             return;
         }
-        let lead = if search.asked > 1 { ctx.now.since(search.asked_at) * LEAD_ANSWERS } else { Span::ZERO };
+        let answers =
+            if search.asked > 1 { ctx.now.since(search.asked_at) * LEAD_ANSWERS } else { Span::ZERO };
+        let lead = answers + LEAD_LEAST * (1 << search.failures.min(10));
         let from = (ctx.now + lead).max(begin.unwrap_or_default());
         let lines: Vec<_> = search.offers.iter().map(|(_, calendar)| calendar.timeline()).collect();
         let Some(slot) = earliest(&lines, needed as usize, from, limit, resources, Against::Firm) else {
@@ -283,11 +287,11 @@ impl Sample {
 
     fn on_failed(&mut self, job: JobId, here: &Here<'_>, ctx: &mut Ctx<'_, Sample>) {
         let Some(search) = self.open.get_mut(&job) else { return };
-        search.failures += 1;
-        if search.failures > self.config.retries {
+        if search.failures >= self.config.retries {
             search.failures = 0;
             ctx.report(Event::Stuck { job, why: Stuck::Outrun });
         } else {
+            search.failures += 1;
             self.ask(job, here, ctx);
         }
     }
