@@ -57,3 +57,19 @@ fn grid_of_one_places_a_job_however_long_its_disk_takes() {
         assert_eq!(said(&world, "prepare"), prepares, "after {delay_ms} ms");
     }
 }
+
+#[test]
+fn job_starts_wherever_its_owner_crashed_while_placing_it_on_itself() {
+    for crash_ms in 0..8 {
+        let mut world = World::<Node>::new(1, config(), A_MOMENT);
+        world.command(NodeId(1), Command::Submit(envelope(Job::command(["true"]))));
+        world.run_for(Span::from_millis(crash_ms));
+        if world.story().contains("does Start") {
+            break;
+        }
+        world.crash(NodeId(1));
+        world.restart(NodeId(1));
+        world.run_for(Span::from_secs(60));
+        assert!(world.story().contains("does Start"), "crash after {crash_ms} ms\n{}", world.story());
+    }
+}

@@ -3,7 +3,7 @@
 //! ```text
 //! entry node        some neighbours
 //!     │── Probe ─────▶│  when could you run this?
-//!     │◀────── Offer ─│  my calendar; or not at all
+//!     │◀────── Offer ─│  my calendar, as if the job had no place in it; or not at all
 //!     │               │  … all have answered, or the time is up: the earliest common start is proposed
 //! ```
 //!
@@ -61,7 +61,7 @@ pub enum Message {
         /// What it needs.
         needs: Box<Needs>,
     },
-    /// My calendar, if I will do at all.
+    /// My calendar without what I may have promised to this job before, if I will do at all.
     Offer {
         /// Which job.
         job: JobId,
@@ -176,7 +176,7 @@ impl Recipe for Sample {
             }
             Input::Message { from, message } => match message {
                 Message::Probe { job, round, needs } => {
-                    let calendar = matches(&needs, here.machine).then(|| here.calendar.snapshot());
+                    let calendar = matches(&needs, here.machine).then(|| here.calendar.snapshot_without(job));
                     ctx.send(from, Message::Offer { job, round, calendar });
                 }
                 Message::Offer { job, round, calendar } => {
@@ -213,7 +213,7 @@ impl Sample {
         search.awaited = known.iter().copied().collect();
         search.offers.clear();
         if matches(&search.needs, here.machine) {
-            search.offers.push((ctx.me, here.calendar.snapshot()));
+            search.offers.push((ctx.me, here.calendar.snapshot_without(job)));
         }
         let round = search.round;
         for node in known {
@@ -259,7 +259,7 @@ impl Sample {
         // Our own calendar may have changed while the others answered.
         for (node, calendar) in &mut search.offers {
             if *node == ctx.me {
-                *calendar = here.calendar.snapshot();
+                *calendar = here.calendar.snapshot_without(job);
             }
         }
         let Needs { nodes, limit, begin, deadline, ref resources, .. } = search.needs;
