@@ -206,6 +206,7 @@ impl Node {
 
     pub(super) fn on_started(&mut self, from: NodeId, task: Task, at: Time, ctx: &mut Ctx<'_, Node>) {
         if self.is_current(from, task) {
+            self.note_confirmed(from, task);
             ctx.report(Event::Started(task, at));
         }
     }
@@ -216,6 +217,7 @@ impl Node {
             ctx.send(from, Message::Job(JobMessage::Noted(task)));
             return;
         }
+        self.note_confirmed(from, task);
         let Task { job, epoch, rank } = task;
         let Some(owned) = self.unended(job) else { return };
         let Phase::Placed { exits, .. } = &mut owned.phase else { return };
@@ -288,7 +290,13 @@ impl Node {
                         Phase::Placed { epoch, exits } if *epoch == placement.epoch => std::mem::take(exits),
                         Phase::Placed { .. } | Phase::Seeking | Phase::Ended(_) => BTreeMap::new(),
                     };
+                    let ended: Vec<Rank> = kept.keys().copied().collect();
                     owned.phase = Phase::Placed { epoch: placement.epoch, exits: kept };
+                    for rank in ended {
+                        if let Some(&node) = placement.nodes.get(rank.0 as usize) {
+                            self.note_confirmed(node, Task { job, epoch: placement.epoch, rank });
+                        }
+                    }
                     self.watch(job, &placement, ctx);
                 }
             }
@@ -380,6 +388,13 @@ impl Node {
                 |owned| matches!(owned.phase, Phase::Placed { epoch, .. } if epoch == task.epoch),
             );
         current && placement.epoch == task.epoch && placement.nodes.get(task.rank.0 as usize) == Some(&from)
+    }
+
+    /// What a node does shows that the placement stands there.
+    fn note_confirmed(&mut self, from: NodeId, task: Task) {
+        if let Some(work) = &mut self.work {
+            work.commit.note_confirmed(from, task.job, task.epoch);
+        }
     }
 
     /// The rank of a node in a job's placement, and the exits so far.

@@ -93,12 +93,16 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     pub(super) fn on_confirm(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        if self.finished.contains(&(job, epoch)) {
+            ctx.send(from, Message::Confirmed { job, epoch });
+            return;
+        }
         let Some(locked) = self.locked_by(from, job, epoch, ctx.now) else {
             ctx.send(from, Message::Refuse { job, epoch });
             return;
         };
         match locked.stage {
-            Stage::Confirmed => {}
+            Stage::Confirmed => ctx.send(from, Message::Confirmed { job, epoch }),
             // We never said Committed in this life; what stands there is another promise.
             Stage::Held => ctx.send(from, Message::Refuse { job, epoch }),
             Stage::Committed => {
@@ -106,6 +110,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
                 locked.until = Time::NEVER;
                 locked.lock.confirmed = true;
                 ctx.save(Record::Lock(locked.lock.clone()));
+                ctx.send(from, Message::Confirmed { job, epoch });
                 ctx.report(Event::Confirmed(job, epoch));
                 if let Some(before) = epoch.0.checked_sub(1) {
                     self.drop_locks(job, Epoch(before), ctx);
@@ -136,7 +141,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
         if until <= ctx.now {
             self.drop_lock(job, epoch, ctx);
-            ctx.send(coordinator, Message::Refuse { job, epoch });
+            ctx.send(coordinator, Message::Dropped { job, epoch });
             return;
         }
         // One reminder serves a lock for all its life: the coordinator's word may have put the doubt off.
@@ -153,7 +158,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     pub(super) fn boot_participant(&mut self, ctx: &mut Ctx<'_, Self>) {
         for Lock { job, epoch, coordinator, .. } in std::mem::take(&mut self.unfit) {
             ctx.erase(Key::Lock(job, epoch));
-            ctx.send(coordinator, Message::Refuse { job, epoch });
+            ctx.send(coordinator, Message::Dropped { job, epoch });
             ctx.report(Event::Released(job, epoch));
         }
         let until = ctx.now + self.config.hold();
@@ -181,11 +186,18 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
     }
 
-    /// Ends a job's stay here: its time is free at once, and nothing is remembered of it.
+    /// Ends a job's stay here: its time is free at once. That it was confirmed is remembered until
+    /// [`TwoPhase::forget_finished`], for a coordinator that has not heard of it.
     pub fn finish(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        self.finished.insert((job, epoch));
         if self.forget_lock(job, epoch).is_some() {
             ctx.erase(Key::Lock(job, epoch));
         }
+    }
+
+    /// The coordinator knows that the placement has ended here.
+    pub fn forget_finished(&mut self, job: JobId, epoch: Epoch) {
+        self.finished.remove(&(job, epoch));
     }
 
     /// Drops all locks of a job up to an epoch.
