@@ -36,7 +36,7 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn node_survives_whatever_it_hears(words in vec(word(), 1..150)) {
+    fn node_survives_whatever_it_hears(words in vec(word(), 100..200)) {
         survives(words)?;
     }
 }

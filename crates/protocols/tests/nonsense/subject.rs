@@ -137,6 +137,12 @@ impl Subject {
             if place.map(|place| place.interval) != interval {
                 return Err(format!("{lock:?} stands in the calendar as {place:?}"));
             }
+            let rivals = commit
+                .locks()
+                .any(|(other, _)| other.job == lock.job && other.coordinator != lock.coordinator);
+            if rivals {
+                return Err(format!("{:?} has two coordinators", lock.job));
+            }
         }
         if commit.calendar().len() != commit.locks().count() {
             return Err("the calendar holds more than was promised".to_owned());

@@ -22,6 +22,7 @@
 //! - **Make before break**: a job that is placed can be placed anew with the next epoch. Nodes ignore the job's
 //!   own older reservation when they vote, and keep it until the new one is confirmed. Nodes that are only in the
 //!   old placement are released before Confirm, so that the two do not both start.
+//! - **A job has one coordinator** as long as a node has promised something to it; others are refused.
 //! - **Epochs only grow**, are saved before they are used, and are used for one set of nodes each.
 //!
 //! Specification: Fiscato, Costa, Pierre 2008, "two-phase commit over reservations". Done otherwise: the decision
@@ -32,6 +33,8 @@
 mod coordinator;
 mod message;
 mod participant;
+#[cfg(test)]
+mod strangers;
 
 use std::collections::BTreeMap;
 

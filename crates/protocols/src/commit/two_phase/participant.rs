@@ -41,7 +41,10 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     fn hold(&mut self, coordinator: NodeId, prepare: Prepare<A>, ctx: &mut Ctx<'_, Self>) -> Vote {
         let Prepare { job, epoch, start, span, amount } = prepare;
-        if self.locks.len() >= LOCKS_MAX {
+        // A job has one coordinator: nobody else may push its reservation aside.
+        let of_job = self.locks.range((job, Epoch(0))..=(job, Epoch(u32::MAX)));
+        let others = of_job.map(|(_, locked)| locked.lock.coordinator).any(|other| other != coordinator);
+        if others || self.locks.len() >= LOCKS_MAX {
             return Vote::No(None);
         }
         // What should have begun already can only begin late.
