@@ -73,3 +73,27 @@ fn job_starts_wherever_its_owner_crashed_while_placing_it_on_itself() {
         assert!(world.story().contains("does Start"), "crash after {crash_ms} ms\n{}", world.story());
     }
 }
+
+#[test]
+fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
+    let (wanted, other) = (envelope(Job::command(["true"])), envelope(Job::command(["false"])));
+    let me = NodeId(1);
+    let briefs = [(&wanted, vec![NodeId(2), me], 1), (&other, vec![me], 0), (&wanted, vec![NodeId(2)], 0)];
+    for (envelope, nodes, locks) in briefs {
+        let mut world = World::<Node>::new(2, config(), A_MOMENT);
+        let (job, epoch) = (wanted.id(), shoal_model::Epoch(1));
+        let (start, span) = (shoal_model::Time::from_secs(60), Span::from_secs(60));
+        let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
+        let brief = Shared::new(Brief { envelope: envelope.clone(), nodes });
+        for message in [
+            two_phase::Message::Prepare(prepare),
+            two_phase::Message::Commit { job, epoch, brief },
+            two_phase::Message::Confirm { job, epoch },
+        ] {
+            world.tell(me, Input::Message { from: NodeId(2), message: Message::Commit(message) });
+        }
+        let commit = world.core(me).commit().expect("the node takes jobs");
+        assert_eq!(commit.locks().count(), locks, "{}", world.story());
+        assert_eq!(world.core(me).tasks().count(), locks);
+    }
+}

@@ -33,7 +33,7 @@ fn survives(words: Vec<Word>) -> Result<Subject, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn node_survives_whatever_it_hears(words in vec(word(), 100..200)) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rand::SeedableRng;
 use shoal_model::calendar::{Capacity, Interval, Key as Place, Snapshot};
 use shoal_model::{Amount, Epoch, JobId, Machine, NodeId, Resources, Span, Time};
-use shoal_protocols::commit::two_phase::{Message as Commit, Stage, Vote};
+use shoal_protocols::commit::two_phase::{Brief as _, Message as Commit, Stage, Vote};
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::{
     Action, Config, Event, Exit, JobMessage, Key, Message, Node, Outcome, Record, Task, Timer, config,
@@ -136,6 +136,10 @@ impl Subject {
             let interval = Interval::starting(lock.start, lock.span);
             if place.map(|place| place.interval) != interval {
                 return Err(format!("{lock:?} stands in the calendar as {place:?}"));
+            }
+            let startable = lock.brief.as_ref().is_none_or(|brief| brief.suits(lock.job, ME));
+            if !startable {
+                return Err(format!("{lock:?} can never start"));
             }
             let rivals = commit
                 .locks()

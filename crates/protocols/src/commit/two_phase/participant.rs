@@ -81,6 +81,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             return;
         };
         if locked.stage == Stage::Held {
+            if !brief.suits(job, ctx.me) {
+                self.drop_lock(job, epoch, ctx);
+                ctx.send(from, Message::Refuse { job, epoch });
+                return;
+            }
             locked.stage = Stage::Committed;
             locked.lock.brief = Some(brief);
             ctx.save(Record::Lock(locked.lock.clone()));
