@@ -22,7 +22,7 @@ use crate::protocol::{Ctx, Input};
 use crate::scheduling::{self, Stuck};
 use crate::shared::Shared;
 
-/// The most jobs that a node owns, ended ones not counted.
+/// The most jobs that a node owns, those that have ended included: it knows them again when they are submitted anew.
 pub const OWNED_MAX: usize = 1_000_000;
 /// The first pause before a job without a place is looked after again; doubles each time.
 const AGAIN_LEAST: Span = Span::from_secs(5);

@@ -40,6 +40,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use shoal_model::calendar::{Calendar, Capacity};
+use shoal_model::job::MAX_NODES_PER_JOB;
 use shoal_model::{Amount, Epoch, JobId, NodeId, Span, Time};
 
 use crate::protocol::{Ctx, Input, Layer, Never, Protocol};
@@ -51,8 +52,10 @@ pub use participant::Stage;
 
 /// The most locks that a node keeps; beyond it votes no.
 pub const LOCKS_MAX: usize = 100_000;
+/// The most of them for one coordinator other than the node itself, so that none can keep out the others.
+pub const LOCKS_PER_PEER_MAX: usize = LOCKS_MAX / 4;
 /// The most nodes that a job can be placed on.
-pub const NODES_MAX: usize = 65_536;
+pub const NODES_MAX: usize = MAX_NODES_PER_JOB as usize;
 
 /// What the commit can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -179,6 +182,8 @@ pub struct TwoPhase<A: Amount, B> {
     config: Config,
     calendar: Calendar<A>,
     locks: BTreeMap<(JobId, Epoch), Locked<A, B>>,
+    /// How many of the locks each coordinator has.
+    locks_of: BTreeMap<NodeId, usize>,
     coordinated: BTreeMap<JobId, Coordinated<A, B>>,
     /// Saved locks for which there is no longer room, because the owner gives less than before.
     unfit: Vec<Lock<A, B>>,
@@ -206,6 +211,7 @@ impl<A: Amount, B: Brief> Protocol for TwoPhase<A, B> {
             config: setting.config,
             calendar: Calendar::new(setting.capacity.clone()),
             locks: BTreeMap::new(),
+            locks_of: BTreeMap::new(),
             coordinated: BTreeMap::new(),
             unfit: Vec::new(),
         };

@@ -50,3 +50,22 @@ fn stranger_cannot_push_a_job_of_another_aside() {
     let locks: Vec<_> = world.core(NODE).locks().map(|(lock, stage)| (lock.epoch, stage)).collect();
     assert_eq!(locks, [(Epoch(2), Stage::Confirmed)], "{}", world.story());
 }
+
+#[test]
+fn flood_by_one_coordinator_leaves_room_for_the_others() {
+    let mut world = world();
+    let flood = LOCKS_PER_PEER_MAX as u64;
+    for job in 0..=flood {
+        says(&mut world, STRANGER, prepare(job, 1, 0));
+    }
+    assert_eq!(world.core(NODE).locks().count(), LOCKS_PER_PEER_MAX);
+    says(&mut world, OWNER, prepare(flood + 1, 1, 0));
+    says(&mut world, NODE, prepare(flood + 2, 1, 0));
+    assert_eq!(world.core(NODE).locks().count(), LOCKS_PER_PEER_MAX + 2);
+
+    // What is let go makes room again.
+    says(&mut world, STRANGER, Message::Abort { job: JobId::from_number(5), epoch: Epoch(1) });
+    says(&mut world, STRANGER, prepare(flood, 1, 0));
+    says(&mut world, STRANGER, prepare(5, 1, 0));
+    assert_eq!(world.core(NODE).locks().count(), LOCKS_PER_PEER_MAX + 2);
+}
