@@ -269,6 +269,14 @@ impl Node {
     /// Takes up what the records left open.
     pub(super) fn boot_owner(&mut self, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &self.work else { return };
+        // A crash came between a job's end and what follows from it.
+        let ended =
+            |job: &JobId| work.owned.get(job).is_none_or(|owned| matches!(owned.phase, Phase::Ended(_)));
+        let over: Vec<JobId> = work.commit.jobs().filter(ended).collect();
+        for job in over {
+            self.to_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        }
+        let Some(work) = &self.work else { return };
         let open: Vec<JobId> = work
             .owned
             .iter()

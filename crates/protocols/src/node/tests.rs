@@ -3,6 +3,7 @@
 use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span};
 
 use super::*;
+use crate::protocol::Record as _;
 use crate::shared::Shared;
 use crate::testing::World;
 
@@ -96,4 +97,26 @@ fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
         assert_eq!(commit.locks().count(), locks, "{}", world.story());
         assert_eq!(world.core(me).tasks().count(), locks);
     }
+}
+
+#[test]
+fn cancelled_job_is_let_go_even_if_its_owner_crashed_before_it_could_say_so() {
+    let mut world = World::<Node>::new(1, config(), A_MOMENT);
+    let begin = Some(shoal_model::Time::from_secs(600));
+    let job = envelope(Job { begin, ..Job::command(["true"]) });
+    world.command(NodeId(1), Command::Submit(job.clone()));
+    world.run_for(Span::from_secs(1));
+    let placed =
+        world.saved(NodeId(1)).find(|record| record.key() == Key::Commit(two_phase::Key::Tenure(job.id())));
+    let placed = placed.expect("the job is placed").clone();
+    world.command(NodeId(1), Command::Cancel(job.id()));
+    world.crash(NodeId(1));
+    world.unsave(NodeId(1), placed);
+    world.restart(NodeId(1));
+
+    world.run_for(Span::from_hours(1));
+    assert!(!world.story().contains("does Start"), "{}", world.story());
+    let node = world.core(NodeId(1)).commit().expect("the node takes jobs");
+    assert_eq!((node.locks().count(), node.jobs().count()), (0, 0));
+    assert_eq!(world.saved(NodeId(1)).count(), 1, "of the job only its end is left");
 }

@@ -259,6 +259,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         &self.calendar
     }
 
+    /// The jobs that this node coordinates, those not counted that it was told to forget.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.coordinated.iter().filter(|(_, coordinated)| !coordinated.tenure.over).map(|(&job, _)| job)
+    }
+
     /// Where a job that this node coordinates is placed.
     pub fn placement(&self, job: JobId) -> Option<&Placement> {
         self.coordinated.get(&job)?.tenure.placed.as_ref()
