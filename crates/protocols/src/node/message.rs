@@ -110,6 +110,10 @@ impl two_phase::Brief for Brief {
     fn bytes(&self) -> u64 {
         minicbor::len(self) as u64
     }
+
+    fn suits(&self, job: JobId, node: NodeId) -> bool {
+        self.envelope.id() == job && self.nodes.contains(&node)
+    }
 }
 
 /// What the user asks for.

@@ -22,7 +22,7 @@ use crate::protocol::{Ctx, Input};
 use crate::scheduling::{self, Stuck};
 use crate::shared::Shared;
 
-/// The most jobs that a node owns, ended ones not counted.
+/// The most jobs that a node owns, those that have ended included: it knows them again when they are submitted anew.
 pub const OWNED_MAX: usize = 1_000_000;
 /// The first pause before a job without a place is looked after again; doubles each time.
 const AGAIN_LEAST: Span = Span::from_secs(5);
@@ -270,6 +270,14 @@ impl Node {
 
     /// Takes up what the records left open.
     pub(super) fn boot_owner(&mut self, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &self.work else { return };
+        // A crash came between a job's end and what follows from it.
+        let ended =
+            |job: &JobId| work.owned.get(job).is_none_or(|owned| matches!(owned.phase, Phase::Ended(_)));
+        let over: Vec<JobId> = work.commit.jobs().filter(ended).collect();
+        for job in over {
+            self.to_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        }
         let Some(work) = &self.work else { return };
         let open: Vec<JobId> = work
             .owned

@@ -13,11 +13,18 @@ use crate::shared::Shared;
 pub trait Brief: Clone + Debug + Eq + Hash + Send + Sync {
     /// What it is accounted for on the wire.
     fn bytes(&self) -> u64;
+
+    /// Whether it tells this node how to start this job, and not another.
+    fn suits(&self, job: JobId, node: NodeId) -> bool;
 }
 
 impl Brief for () {
     fn bytes(&self) -> u64 {
         0
+    }
+
+    fn suits(&self, _job: JobId, _node: NodeId) -> bool {
+        true
     }
 }
 

@@ -23,6 +23,7 @@
 //! - **Make before break**: a job that is placed can be placed anew with the next epoch. Nodes ignore the job's
 //!   own older reservation when they vote, and keep it until the new one is confirmed. Nodes that are only in the
 //!   old placement are released before Confirm, so that the two do not both start.
+//! - **A job has one coordinator** as long as a node has promised something to it; others are refused.
 //! - **Epochs only grow**, are saved before they are used, and are used for one set of nodes each.
 //!
 //! Specification: Fiscato, Costa, Pierre 2008, "two-phase commit over reservations". Done otherwise: the decision
@@ -34,11 +35,14 @@
 mod coordinator;
 mod message;
 mod participant;
+#[cfg(test)]
+mod strangers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use shoal_model::calendar::{Calendar, Capacity};
+use shoal_model::job::MAX_NODES_PER_JOB;
 use shoal_model::{Amount, Epoch, JobId, NodeId, Span, Time};
 
 use crate::protocol::{Ctx, Input, Layer, Never, Protocol};
@@ -50,8 +54,10 @@ pub use participant::Stage;
 
 /// The most locks that a node keeps; beyond it votes no.
 pub const LOCKS_MAX: usize = 100_000;
+/// The most of them for one coordinator other than the node itself, so that none can keep out the others.
+pub const LOCKS_PER_PEER_MAX: usize = LOCKS_MAX / 4;
 /// The most nodes that a job can be placed on.
-pub const NODES_MAX: usize = 65_536;
+pub const NODES_MAX: usize = MAX_NODES_PER_JOB as usize;
 
 /// What the commit can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -182,6 +188,8 @@ pub struct TwoPhase<A: Amount, B> {
     locks: BTreeMap<(JobId, Epoch), Locked<A, B>>,
     /// Placements that have ended here, until the layer above says that their coordinator knows.
     finished: BTreeSet<(JobId, Epoch)>,
+    /// How many of the locks each coordinator has.
+    locks_of: BTreeMap<NodeId, usize>,
     coordinated: BTreeMap<JobId, Coordinated<A, B>>,
     /// Saved locks for which there is no longer room, because the owner gives less than before.
     unfit: Vec<Lock<A, B>>,
@@ -210,6 +218,7 @@ impl<A: Amount, B: Brief> Protocol for TwoPhase<A, B> {
             calendar: Calendar::new(setting.capacity.clone()),
             locks: BTreeMap::new(),
             finished: BTreeSet::new(),
+            locks_of: BTreeMap::new(),
             coordinated: BTreeMap::new(),
             unfit: Vec::new(),
         };
@@ -258,6 +267,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     /// What is reserved on this node.
     pub fn calendar(&self) -> &Calendar<A> {
         &self.calendar
+    }
+
+    /// The jobs that this node coordinates, those not counted that it was told to forget.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.coordinated.iter().filter(|(_, coordinated)| !coordinated.tenure.over).map(|(&job, _)| job)
     }
 
     /// Where a job that this node coordinates is placed.
