@@ -51,17 +51,25 @@ pub struct Speed {
 
 /// Runs it through nodes in a world.
 pub fn world(size: Size, threads: usize) -> Speed {
-    measure(size, || build(size, threads), |world| world.run_before(Time::ZERO + PERIOD * u64::from(size.cycles)))
+    measure(
+        size,
+        || build(size, threads),
+        |world| world.run_before(Time::ZERO + PERIOD * u64::from(size.cycles)),
+    )
 }
 
 /// Runs the bare loop.
 pub fn bare(size: Size) -> Speed {
     let neighbours = |node| acquaintances(size, node);
-    measure(size, || Bare::new(size.nodes, size.seed, neighbours), |bare| {
-        for _ in 0..size.cycles {
-            bare::cycle(bare);
-        }
-    })
+    measure(
+        size,
+        || Bare::new(size.nodes, size.seed, neighbours),
+        |bare| {
+            for _ in 0..size.cycles {
+                bare::cycle(bare);
+            }
+        },
+    )
 }
 
 fn measure<T>(size: Size, build: impl FnOnce() -> T, run: impl FnOnce(&mut T)) -> Speed {
@@ -102,7 +110,8 @@ fn build(size: Size, threads: usize) -> World<Node> {
         reorder_ms: 0.0,
         partitions: Vec::new(),
     };
-    let network = Network::build(&network, size.nodes as usize, size.seed).expect("a network that makes sense");
+    let network =
+        Network::build(&network, size.nodes as usize, size.seed).expect("a network that makes sense");
     let configure = move |_| Config { overlay, work: None };
     let setup = Setup::calm(size.seed, network, configure, |_| Box::new(Processes::default()));
     let mut world = World::new(setup, threads);

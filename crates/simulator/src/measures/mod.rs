@@ -120,12 +120,7 @@ impl Measures {
     }
 
     /// The records and figures of a run that ended now.
-    pub fn sum_up(
-        mut self,
-        now: Time,
-        traffic: BTreeMap<&'static str, Traffic>,
-        handled: u64,
-    ) -> Outcome {
+    pub fn sum_up(mut self, now: Time, traffic: BTreeMap<&'static str, Traffic>, handled: u64) -> Outcome {
         for ((node, task), _) in self.running.clone() {
             self.stop(now, node, task);
         }
@@ -135,8 +130,7 @@ impl Measures {
                 effective += job.standing().map_or(0, |attempt| attempt.busy);
             }
         }
-        let jobs: Vec<Record> =
-            self.jobs.iter().map(|job| job.record(self.zero)).collect();
+        let jobs: Vec<Record> = self.jobs.iter().map(|job| job.record(self.zero)).collect();
         let work = summary::Work { effective, busy: self.busy };
         let summary = self.frame.sum_up(&jobs, now.since(self.zero), now, work, traffic, handled);
         Outcome { workload: self.frame.workload, jobs, summary }

@@ -169,7 +169,10 @@ mod tests {
     fn what_a_job_never_reached_is_empty() {
         let waiting = Record { start: None, finish: None, promised: None, state: State::Waiting, ..job() };
         let line = line(2, "w", &waiting);
-        assert!(line.starts_with("2,w,sleep,10.000000,4,60.000000,0,SUBMITTED,,,,,,,,,trace_id=12"), "{line}");
+        assert!(
+            line.starts_with("2,w,sleep,10.000000,4,60.000000,0,SUBMITTED,,,,,,,,,trace_id=12"),
+            "{line}"
+        );
         assert_eq!(line.split(',').count(), COLUMNS.len());
     }
 

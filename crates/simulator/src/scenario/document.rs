@@ -18,7 +18,7 @@ use super::error::Error;
 /// The key by which a scenario builds on another.
 const LIKE: &str = "like";
 /// A table that names another kind of thing than the one it would change stands in its place.
-const KINDS: [&str; 3] = ["kind", "model", "name"];
+pub(super) const KINDS: [&str; 3] = ["kind", "model", "name"];
 /// More than anybody would write; a larger file is a mistake.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 

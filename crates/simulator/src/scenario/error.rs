@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::document::{Document, Place};
+use super::document::{Document, KINDS, Place};
 use crate::network;
 use crate::workload::WorkloadError;
 
@@ -62,10 +62,12 @@ fn explain<'s, T: Deserialize<'s>>(document: &Document<'s>, error: &toml::de::Er
     let mut path = Vec::new();
     find(document.root.get_ref(), &span, &mut path);
     blame::<T>(document, error.message(), &mut path);
-    let field = path.join(".");
-    let at = spot(document, &path).unwrap_or(span.start);
-    let place = document.place(at);
-    let (field, what) = word(&field, error.message());
+    let place = document.place(spot(document, &path).unwrap_or(span.start));
+    // The name of a recipe is a value to whoever writes it, and a key only to the reader.
+    if path.first().is_some_and(|first| first == "recipe") && path.len() > 1 {
+        path.remove(1);
+    }
+    let (field, what) = word(&path.join("."), error.message());
     Error::Field { place, field, what }
 }
 
@@ -101,8 +103,16 @@ fn find(table: &DeTable<'_>, span: &std::ops::Range<usize>, path: &mut Vec<Strin
 ///
 /// A table whose kind is named by one of its keys is read as a whole, and serde then knows no places inside of it.
 fn blame<'s, T: Deserialize<'s>>(document: &Document<'s>, complaint: &str, path: &mut Vec<String>) {
-    while let Some(keys) = keys_at(document.root.get_ref(), path) {
-        let guilty = keys.into_iter().find(|key| {
+    while let Some(mut keys) = keys_at(document.root.get_ref(), path) {
+        // Without its kind a table is not read at all: that key is to blame only if no other is.
+        keys.sort_by_key(|key| KINDS.contains(&key.as_str()));
+        // Without a key that has to be there, it is the one that is missing: only tables can be to blame for that.
+        let candidate = |key: &String| {
+            !complaint.starts_with("missing field")
+                || keys_at(document.root.get_ref(), &[path.as_slice(), std::slice::from_ref(key)].concat())
+                    .is_some()
+        };
+        let guilty = keys.into_iter().filter(candidate).find(|key| {
             let mut root = document.root.clone();
             let steps = path.iter().chain([key]).map(String::as_str).collect::<Vec<_>>();
             remove(root.get_mut(), &steps);
@@ -180,7 +190,9 @@ fn word(field: &str, message: &str) -> (String, String) {
     if let (true, [unknown, known @ ..]) = (message.starts_with("unknown variant"), quoted.as_slice()) {
         let field = if field.is_empty() { "scenario" } else { field };
         let what = match nearest(unknown, known) {
-            Some(word) => format!("unknown `{unknown}`; did you mean `{word}`? (known: {})", known.join(", ")),
+            Some(word) => {
+                format!("unknown `{unknown}`; did you mean `{word}`? (known: {})", known.join(", "))
+            }
             None => format!("unknown `{unknown}`; known: {}", known.join(", ")),
         };
         return (field.to_owned(), what);

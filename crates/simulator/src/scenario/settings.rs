@@ -13,9 +13,9 @@ use shoal_protocols::overlay::cyclon;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::Scenario;
 use super::document::{Document, Places};
 use super::error::{self, Error};
-use super::Scenario;
 use crate::network::latency;
 use crate::workload::Source;
 use crate::{faults, network};
@@ -179,7 +179,8 @@ fn overlay(mut overlay: cyclon::Config, nodes: usize, places: &Places) -> Result
     if !places.has("overlay.cache") {
         overlay.cache = overlay.cache.min(u8::try_from(others.max(1)).unwrap_or(u8::MAX));
     } else if usize::from(overlay.cache) >= nodes {
-        let what = format!("{} neighbours in a grid of {nodes} nodes: must be at most {others}", overlay.cache);
+        let what =
+            format!("{} neighbours in a grid of {nodes} nodes: must be at most {others}", overlay.cache);
         return Err(places.error("overlay.cache", what));
     }
     if !places.has("overlay.shuffle") {

@@ -51,7 +51,9 @@ pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
     let &Arguments { nodes, cycles, threads, seed, bare } = arguments;
     let least = CACHE + 1;
     if (nodes as usize) < least {
-        return Err(Error::user(format!("--nodes {nodes}: must be at least {least}, so that caches of {CACHE} can be full")));
+        return Err(Error::user(format!(
+            "--nodes {nodes}: must be at least {least}, so that caches of {CACHE} can be full"
+        )));
     }
     let size = Size { nodes, cycles, seed };
     // The world first: the peak of its memory would hide behind that of the loop.

@@ -43,7 +43,10 @@ fn table(description: &Description) -> Table {
     row("trace", description.provenance.source.clone());
     row(
         "jobs",
-        format!("{} over {:.2} days for {} nodes", description.jobs, description.span_days, description.nodes),
+        format!(
+            "{} over {:.2} days for {} nodes",
+            description.jobs, description.span_days, description.nodes
+        ),
     );
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let utilisation = description.utilisation.map_or_else(|| "unknown".to_owned(), percent);
