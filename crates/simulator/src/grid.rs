@@ -83,7 +83,7 @@ impl NodeLike for Node {
 }
 
 /// The pause between two first starts: nodes of a real grid are not switched on at one instant either.
-const JOIN_GAP: Span = Span::from_millis(10);
+pub(crate) const JOIN_GAP: Span = Span::from_millis(10);
 
 impl<P: NodeLike> Grid<P> {
     /// A grid of which the first nodes have met, and to which the others come as planned.
