@@ -283,7 +283,7 @@ pub enum Refusal {
 const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 23] = {
+const KINDS: [&str; 24] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         two_phase::Message::<Resources, Brief>::KINDS,
@@ -291,7 +291,7 @@ const KINDS: [&str; 23] = {
         sample::Message::KINDS,
         &["started", "ended", "noted", "inquire"],
     ];
-    let mut all = [""; 23];
+    let mut all = [""; 24];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;
