@@ -34,6 +34,8 @@ pub enum Purpose {
     Clocks = 10,
     /// Arrivals of new nodes; index: 0.
     Joins = 11,
+    /// Whom a node has met at the start; index: the node.
+    Graph = 12,
 }
 
 /// The stream of this purpose and index under this seed.

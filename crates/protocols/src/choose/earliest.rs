@@ -140,9 +140,9 @@ fn sweep<A: Amount>(candidates: &[&Timeline<A>], request: &Request<'_, A>) -> Op
     // The next window of each candidate, the earliest first; one without a slot's beginning in it is none.
     let mut next: BinaryHeap<Reverse<(Time, usize, Time)>> = BinaryHeap::with_capacity(candidates.len());
     let mut push = |next: &mut BinaryHeap<_>, place: usize| {
-        let mut windows = windows[place]
-            .by_ref()
-            .map(|window| (round_up(window.first, slot), window.last.unwrap_or(Time::NEVER)));
+        let within = windows[place].by_ref().take_while(|window| window.first <= from + HORIZON);
+        let mut windows =
+            within.map(|window| (round_up(window.first, slot), window.last.unwrap_or(Time::NEVER)));
         if let Some((first, last)) = windows.find(|(first, last)| first <= last) {
             next.push(Reverse((first, place, last)));
         }

@@ -167,6 +167,7 @@ impl Node {
         ctx.save(Record::Task(task, running.owner, Some(exit)));
         let heard = ctx.layer(|ctx| work.commit.finish(task.job, task.epoch, ctx));
         debug_assert!(heard.is_empty(), "an ended task frees its time without a word");
+        self.calendar_changed(ctx);
         self.on_tell(task, 0, ctx);
     }
 
