@@ -36,7 +36,7 @@ fn main() {
         seed: 1,
         nodes: nodes as usize,
         network: network::Config {
-            latency: network::latency::Config::Constant(network::latency::Constant { ms: 1.0 }),
+            latency: network::latency::Config::Constant(network::latency::Constant { delay_ms: 1.0 }),
             loss: 0.0,
             duplication: 0.0,
             reorder: 0.0,

@@ -53,6 +53,8 @@ pub type Commit = TwoPhase<Resources, Brief>;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     overlay: Cyclon,
+    /// Whether the recipe wants to know of every change of the overlay; here, so that a shuffle need not look there.
+    follows_overlay: bool,
     /// All that has to do with jobs; apart, so that a node that only gossips is small.
     work: Option<Box<Work>>,
 }
@@ -92,12 +94,17 @@ impl Protocol for Node {
     fn restore(config: &Config, me: NodeId, records: impl Iterator<Item = Record>) -> Node {
         let mut overlay = Cyclon::restore(&config.overlay, me, std::iter::empty());
         let work = config.work.as_ref().map(|work| Box::new(Work::restore(work, me, records)));
-        if let Some(Recipe::Asap(asap)) = work.as_ref().map(|work| &work.recipe)
-            && asap.counts_holders()
-        {
-            overlay.count_holders();
+        let mut follows_overlay = false;
+        match work.as_ref().map(|work| &work.recipe) {
+            Some(Recipe::Asap(asap)) => {
+                follows_overlay = asap.follows_overlay();
+                if asap.counts_holders() {
+                    overlay.count_holders();
+                }
+            }
+            Some(Recipe::Sample(_)) | None => {}
         }
-        Node { overlay, work }
+        Node { overlay, follows_overlay, work }
     }
 
     fn handle(&mut self, input: Input<Node>, ctx: &mut Ctx<'_, Node>) {
@@ -282,6 +289,9 @@ impl Node {
     }
 
     fn overlay_changed(&mut self, ctx: &mut Ctx<'_, Node>) {
+        if !self.follows_overlay {
+            return;
+        }
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.to_asap(Asap::overlay_changed, ctx),
             Some(Recipe::Sample(_)) | None => {}

@@ -37,7 +37,7 @@ use crate::shared::Shared;
 pub use config::{Audience, Config, ConfigError, Policy};
 use entry::Entry;
 pub use message::{Answer, Message, Purpose, Search, Ticket, Timer};
-use policy::Sharing;
+use policy::{Sharing, Source};
 pub use schedule::{Schedule, Sheet};
 use search::Searcher;
 pub use tally::Tally;
@@ -161,6 +161,11 @@ impl Asap {
     /// The schedules that this node has carried in this life.
     pub fn tally(&self) -> Tally {
         self.tally
+    }
+
+    /// Whether it keeps schedules of neighbours, and has to know who they are.
+    pub fn follows_overlay(&self) -> bool {
+        matches!(self.sharing.source(), Source::Cache(_))
     }
 
     /// Whether the overlay has to count who holds this node.
