@@ -94,6 +94,7 @@ impl<P: NodeLike> Run<P> {
             faults: scenario.faults.clone(),
             fsync: scenario.fsync,
             overlay: scenario.overlay,
+            start: grid::Start::Join,
             work: config::Work {
                 machine: scenario.machines[0].clone(),
                 recipe: scenario.recipe,

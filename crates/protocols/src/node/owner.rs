@@ -168,6 +168,15 @@ impl Node {
         ctx.wake_after(pause, Timer::Again(job));
     }
 
+    /// The recipe does not wait for a place.
+    pub(super) fn on_given_up(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
+        if let Some(owned) = self.unended(job) {
+            owned.why = Some(why);
+            ctx.report(Event::Waiting(job, why));
+            self.end(job, End::NoPlace, ctx);
+        }
+    }
+
     pub(super) fn on_again(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         let seeking = self.unended(job).is_some_and(|owned| owned.phase == Phase::Seeking);
         if seeking && !self.commit().is_some_and(|commit| commit.is_placing(job)) {

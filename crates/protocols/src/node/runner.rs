@@ -178,6 +178,7 @@ impl Node {
         let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.commit.finish(task.job, task.epoch, ctx));
         assert!(heard.is_empty(), "an ended task frees its time without a word");
+        self.calendar_changed(ctx);
     }
 
     fn drop_task(&mut self, task: Task) {

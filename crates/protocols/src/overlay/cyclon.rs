@@ -14,6 +14,13 @@
 //! Done otherwise: no timeout of its own, since the next period judges the exchange that the last one opened; an
 //! entry that was sent away can be replaced by any exchange that ends in the meantime, but only once, and goes to a
 //! second node only for want of others; a node that was not welcomed, or whose cache has run empty, joins again.
+//! With a period of 0 nothing is ever shuffled: the graph that [`Command::Meet`] drew stays as it is (*static*).
+//!
+//! **How many hold me?** Links are directed, so a node does not know in whose caches it is. Whoever needs the number
+//! has it counted ([`Cyclon::count_holders`]) at nearly no cost: an entry that changes hands is taken by one side and
+//! given up by the other, which changes nothing, so only what turns out otherwise is told to the node it is about
+//! ([`Message::Held`]): a few entries in a thousand in a large grid. The number is exact, but for what is on its way,
+//! as long as no message is lost or doubled and nobody restarts; a simulation can have that, a real grid cannot.
 //!
 //! A cache is arrays and bit masks instead of a list of structs: the search for duplicates is the hot loop, and a
 //! million nodes have to fit in memory.
@@ -37,7 +44,7 @@ pub struct Config {
     pub shuffle: u8,
     /// Steps of a join's random walk: about the average path length.
     pub walk: u8,
-    /// The time between two shuffles of one node (ΔT), in milliseconds.
+    /// The time between two shuffles of one node (ΔT), in milliseconds; 0 for never: a static overlay.
     pub period_ms: u32,
 }
 
@@ -61,9 +68,6 @@ pub enum ConfigError {
         /// What there is.
         cache: u8,
     },
-    /// A period of no time.
-    #[error("period_ms = 0: must be at least 1")]
-    Period,
 }
 
 impl Config {
@@ -74,9 +78,6 @@ impl Config {
         }
         if self.shuffle == 0 || self.shuffle > self.cache {
             return Err(ConfigError::Shuffle { shuffle: self.shuffle, cache: self.cache });
-        }
-        if self.period_ms == 0 {
-            return Err(ConfigError::Period);
         }
         Ok(())
     }
@@ -132,10 +133,12 @@ pub enum Message<X = ()> {
     },
     /// An entry that made room for you.
     Welcome(Entry<X>),
+    /// So many more, or fewer, hold you than you must think.
+    Held(i8),
 }
 
 impl<X: Payload> protocol::Message for Message<X> {
-    const KINDS: &'static [&'static str] = &["shuffle", "shuffle_reply", "join", "walk", "welcome"];
+    const KINDS: &'static [&'static str] = &["shuffle", "shuffle_reply", "join", "walk", "welcome", "held"];
 
     fn kind(&self) -> usize {
         match self {
@@ -144,6 +147,7 @@ impl<X: Payload> protocol::Message for Message<X> {
             Message::Join => 2,
             Message::Walk { .. } => 3,
             Message::Welcome(_) => 4,
+            Message::Held(_) => 5,
         }
     }
 
@@ -154,6 +158,7 @@ impl<X: Payload> protocol::Message for Message<X> {
                 Message::Shuffle(entries) | Message::ShuffleReply(entries) => entries.iter().map(size).sum(),
                 Message::Join => ENTRY_BYTES,
                 Message::Walk { newcomer: entry, .. } | Message::Welcome(entry) => size(entry),
+                Message::Held(_) => 1,
             }
     }
 }
@@ -199,6 +204,8 @@ pub struct Cyclon<X = ()> {
     lent: u64,
     /// Whom this node awaits an answer from.
     partner: Option<NodeId>,
+    /// How many hold this node; none if nobody wants to know.
+    holders: Option<i32>,
 }
 
 impl<X: Payload> Layer for Cyclon<X> {
@@ -228,11 +235,13 @@ impl<X: Payload> Protocol for Cyclon<X> {
             full: 0,
             lent: 0,
             partner: None,
+            holders: None,
         }
     }
 
     fn handle(&mut self, input: Input<Self>, ctx: &mut Ctx<'_, Self>) {
         match input {
+            Input::Boot if self.config.period_ms == 0 => {}
             // A random phase keeps the nodes from shuffling in step.
             Input::Boot => {
                 let phase = ctx.chance.random_range(0..self.config.period().as_micros());
@@ -245,18 +254,20 @@ impl<X: Payload> Protocol for Cyclon<X> {
             }
             Input::Command(Command::Meet(nodes)) => {
                 for &node in nodes.iter() {
-                    self.merge([Entry { node, age: 0, payload: X::default() }], 0);
+                    self.held(node, 1, ctx);
+                    self.merge([Entry { node, age: 0, payload: X::default() }], 0, ctx);
                 }
             }
             Input::Message { from, message } => match message {
                 Message::Shuffle(entries) => self.on_shuffle(from, entries, ctx),
-                Message::ShuffleReply(entries) => self.on_reply(from, entries),
+                Message::ShuffleReply(entries) => self.on_reply(from, entries, ctx),
                 Message::Join => self.on_join(from, ctx),
                 Message::Walk { newcomer, steps } => self.on_walk(newcomer, steps, ctx),
                 Message::Welcome(entry) => {
                     self.unwelcomed = false;
-                    self.merge([entry], 0);
+                    self.merge([entry], 0, ctx);
                 }
+                Message::Held(by) => self.count(i32::from(by)),
             },
             Input::Timer(Cycle) => self.on_cycle(ctx),
             Input::Done(never) => match never {},
@@ -275,6 +286,12 @@ impl<X: Payload> Cyclon<X> {
         bits(self.full).map(|slot| self.entry(slot))
     }
 
+    /// The neighbours, and the one that an open exchange has taken out of the cache while its place is free.
+    pub fn neighbours_and_partner(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let partner = self.partner.filter(|partner| !self.nodes.contains(partner));
+        self.neighbours().chain(partner).take(self.nodes.len())
+    }
+
     /// How many neighbours there are.
     pub fn degree(&self) -> usize {
         self.full.count_ones() as usize
@@ -283,6 +300,16 @@ impl<X: Payload> Cyclon<X> {
     /// Whom this node awaits an answer from; the link to it is out of the cache until then.
     pub fn awaits(&self) -> Option<NodeId> {
         self.partner
+    }
+
+    /// Counts from now on who holds this node; all nodes of a grid count, or none.
+    pub fn count_holders(&mut self) {
+        self.holders.get_or_insert(0);
+    }
+
+    /// How many hold this node, if that is counted.
+    pub fn holders(&self) -> Option<u32> {
+        self.holders.map(|holders| u32::try_from(holders).unwrap_or(0))
     }
 
     /// Tells others this of us from now on.
@@ -302,6 +329,8 @@ impl<X: Payload> Cyclon<X> {
         ctx.wake_after(self.config.period(), Cycle);
         self.lent = 0;
         if let Some(silent) = self.partner.take() {
+            // Nobody took our entry.
+            self.count(-1);
             ctx.report(Event::Silent(silent));
         }
         for age in &mut self.ages {
@@ -316,6 +345,7 @@ impl<X: Payload> Cyclon<X> {
         self.clear(oldest);
         self.lent = sample(self.full, usize::from(self.config.shuffle) - 1, ctx.chance);
         self.partner = Some(partner);
+        self.count(1);
         let mut entries = Vec::with_capacity(self.lent.count_ones() as usize + 1);
         entries.push(self.own_entry());
         entries.extend(bits(self.lent).map(|slot| self.entry(slot)));
@@ -328,15 +358,17 @@ impl<X: Payload> Cyclon<X> {
         let mut answer = Vec::with_capacity(given.count_ones() as usize);
         answer.extend(bits(given).map(|slot| self.entry(slot)));
         ctx.send(from, Message::ShuffleReply(answer.into_boxed_slice()));
-        self.merge(entries, given);
+        // It took us out of its cache before it asked.
+        self.count(-1);
+        self.merge(entries, given, ctx);
     }
 
-    fn on_reply(&mut self, from: NodeId, entries: Box<[Entry<X>]>) {
+    fn on_reply(&mut self, from: NodeId, entries: Box<[Entry<X>]>, ctx: &mut Ctx<'_, Self>) {
         // A late or doubled answer finds its exchange closed.
         if self.partner == Some(from) {
             self.partner = None;
             let lent = std::mem::take(&mut self.lent);
-            self.merge(entries, lent);
+            self.merge(entries, lent, ctx);
         }
     }
 
@@ -368,15 +400,19 @@ impl<X: Payload> Cyclon<X> {
         }
         let welcome = |entry| Message::Welcome(entry);
         if self.nodes.contains(&newcomer.node) {
+            self.count(1);
             ctx.send(newcomer.node, welcome(self.own_entry()));
         } else if let Some(slot) = bits(!self.full).next().filter(|&slot| slot < self.nodes.len()) {
             self.put(slot, newcomer.clone());
+            self.held(newcomer.node, 1, ctx);
+            self.count(1);
             ctx.send(newcomer.node, welcome(self.own_entry()));
         } else {
             let slot = ctx.chance.random_range(0..self.nodes.len());
             let moved = self.entry(slot);
-            self.lent &= !(1 << slot);
+            self.give_lent(slot, ctx);
             self.put(slot, newcomer.clone());
+            self.held(newcomer.node, 1, ctx);
             ctx.send(newcomer.node, welcome(moved));
         }
     }
@@ -388,23 +424,50 @@ impl<X: Payload> Cyclon<X> {
     }
 
     /// Takes what is new: into empty slots first, then over `given`, the slots sent away in this exchange.
-    fn merge(&mut self, entries: impl IntoIterator<Item = Entry<X>>, given: u64) {
+    fn merge(&mut self, entries: impl IntoIterator<Item = Entry<X>>, given: u64, ctx: &mut Ctx<'_, Self>) {
         let all = u64::MAX >> (64 - self.nodes.len());
         // A slot that another exchange has already filled anew is no longer ours to give.
         let mut given = given & self.full;
         for entry in entries.into_iter().take(CACHE_MAX) {
-            if entry.node == self.me || self.nodes.contains(&entry.node) {
-                continue;
-            }
             let empty = all & !self.full;
             let free = if empty != 0 { empty } else { given };
-            if free == 0 {
-                return;
+            if free == 0 || entry.node == self.me || self.nodes.contains(&entry.node) {
+                self.held(entry.node, -1, ctx);
+                continue;
             }
             let slot = free.trailing_zeros() as usize;
             given &= !(1 << slot);
-            self.lent &= !(1 << slot);
+            self.give_lent(slot, ctx);
             self.put(slot, entry);
+        }
+        for slot in bits(given) {
+            self.held(self.nodes[slot], 1, ctx);
+        }
+    }
+
+    /// An entry that was sent away in the open exchange makes room for another: it is given up twice.
+    fn give_lent(&mut self, slot: usize, ctx: &mut Ctx<'_, Self>) {
+        if self.lent & 1 << slot != 0 {
+            self.lent &= !(1 << slot);
+            self.held(self.nodes[slot], 1, ctx);
+        }
+    }
+
+    /// A trade that turned out otherwise than its node must think.
+    fn held(&mut self, node: NodeId, by: i8, ctx: &mut Ctx<'_, Self>) {
+        if self.holders.is_none() {
+            return;
+        }
+        if node == self.me {
+            self.count(i32::from(by));
+        } else {
+            ctx.send(node, Message::Held(by));
+        }
+    }
+
+    fn count(&mut self, by: i32) {
+        if let Some(holders) = &mut self.holders {
+            *holders = holders.saturating_add(by);
         }
     }
 
@@ -470,3 +533,6 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
         Some(bit)
     })
 }
+
+#[cfg(test)]
+mod tests;

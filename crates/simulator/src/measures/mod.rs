@@ -157,6 +157,7 @@ impl Measures {
                     End::Lost => State::Lost,
                     End::Cancelled => State::Cancelled,
                     End::Expired => State::Expired,
+                    End::NoPlace => State::NoPlace,
                 };
                 self.end(at, *job, state);
             }

@@ -60,6 +60,8 @@ pub enum State {
     Cancelled,
     /// Its deadline passed.
     Expired,
+    /// No place was found for it, and it was not to wait.
+    NoPlace,
 }
 
 impl Record {
@@ -99,6 +101,7 @@ impl fmt::Display for State {
             State::Lost => f.write_str("lost"),
             State::Cancelled => f.write_str("cancelled"),
             State::Expired => f.write_str("expired"),
+            State::NoPlace => f.write_str("no place"),
         }
     }
 }

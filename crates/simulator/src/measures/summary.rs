@@ -46,6 +46,8 @@ pub struct Summary {
     pub cancelled: usize,
     /// Jobs whose deadline passed.
     pub expired: usize,
+    /// Jobs for which no place was found, and which were not to wait for one.
+    pub no_place: usize,
     /// Jobs that ran when the run ended.
     pub running: usize,
     /// Jobs that waited when the run ended.
@@ -198,6 +200,7 @@ impl Frame {
             lost: count(|state| *state == State::Lost),
             cancelled: count(|state| *state == State::Cancelled),
             expired: count(|state| *state == State::Expired),
+            no_place: count(|state| *state == State::NoPlace),
             running: count(|state| *state == State::Running),
             waiting: count(|state| *state == State::Waiting),
             unaccepted: count(|state| *state == State::Unaccepted),

@@ -205,6 +205,7 @@ fn check_recipe(recipe: &Recipe, places: &Places) -> Result<(), Error> {
             Err(places.error("recipe.wait_ms", "must be at least 1: offers take time"))
         }
         Recipe::Sample(_) => Ok(()),
+        Recipe::Asap(asap) => asap.check().map_err(|error| places.error("recipe", error.to_string())),
     }
 }
 

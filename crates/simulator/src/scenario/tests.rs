@@ -211,7 +211,7 @@ fn the_command_line_has_the_last_word() {
     let scenario = load(&folder, "s", &overrides).unwrap();
     assert_eq!((scenario.nodes, scenario.seed), (40, 9));
     assert_eq!(scenario.faults.preset, Preset::Light);
-    let Recipe::Sample(sample) = scenario.recipe;
+    let Recipe::Sample(sample) = scenario.recipe else { panic!("another recipe: {:?}", scenario.recipe) };
     assert_eq!(sample.wait_ms, 7, "the same recipe keeps its settings");
     assert_eq!(scenario.workload.load(1).unwrap().nodes, 40);
 
@@ -219,7 +219,7 @@ fn the_command_line_has_the_last_word() {
     let error = wrong(Overrides { nodes: Some(0), ..Overrides::default() });
     assert_eq!(error, "command line: nodes: must be at least 1: a grid has nodes");
     let error = wrong(Overrides { recipe: Some("best".to_owned()), ..Overrides::default() });
-    assert_eq!(error, "command line: recipe: unknown `best`; known: sample");
+    assert_eq!(error, "command line: recipe: unknown `best`; known: sample, asap");
 }
 
 #[test]

@@ -136,6 +136,7 @@ fn jobs(summary: &Summary) -> String {
         ("lost", summary.lost),
         ("cancelled", summary.cancelled),
         ("expired", summary.expired),
+        ("no place", summary.no_place),
         ("running", summary.running),
         ("waiting", summary.waiting),
         ("unaccepted", summary.unaccepted),
