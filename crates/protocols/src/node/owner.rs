@@ -151,7 +151,7 @@ impl Node {
         let brief = Shared::new(Brief { envelope: owned.envelope.clone(), nodes });
         let strict = owned.envelope.job().mode() == Mode::AtMostOnce;
         let proposal = Proposal { job, start, span: limit, shares, strict, brief };
-        self.to_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
+        self.tell_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
     }
 
     pub(super) fn on_stuck(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
@@ -285,7 +285,7 @@ impl Node {
             |job: &JobId| work.owned.get(job).is_none_or(|owned| matches!(owned.phase, Phase::Ended(_)));
         let over: Vec<JobId> = work.commit.jobs().filter(ended).collect();
         for job in over {
-            self.to_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+            self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
         }
         let Some(work) = &self.work else { return };
         let open: Vec<JobId> = work
@@ -357,7 +357,7 @@ impl Node {
     fn give_up_placement(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         self.unwatch(job, placement, ctx);
         ctx.erase(Key::Exits(job));
-        self.to_commit(Input::Command(two_phase::Command::Release(job)), ctx);
+        self.tell_commit(Input::Command(two_phase::Command::Release(job)), ctx);
     }
 
     fn seek(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
@@ -378,12 +378,12 @@ impl Node {
             ctx.erase(Key::Exits(job));
         }
         self.plan(scheduling::Command::Leave(job), ctx);
-        self.to_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
     }
 
     fn watch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         for &node in &placement.nodes {
-            self.to_heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
+            self.tell_heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
         }
         let over = placement.start + placement.span + OVERDUE;
         ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
@@ -391,7 +391,7 @@ impl Node {
 
     fn unwatch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         for &node in &placement.nodes {
-            self.to_heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
+            self.tell_heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
         }
     }
 
