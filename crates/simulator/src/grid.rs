@@ -119,6 +119,11 @@ impl<P: NodeLike> Grid<P> {
         job
     }
 
+    /// The world that the nodes live in, to look at.
+    pub fn look(&self) -> &World<P> {
+        &self.world
+    }
+
     /// The world that the nodes live in.
     pub fn world(&mut self) -> &mut World<P> {
         &mut self.world

@@ -34,6 +34,8 @@ pub enum Purpose {
     Clocks = 10,
     /// Arrivals of new nodes; index: 0.
     Joins = 11,
+    /// The size, the faults and the jobs of a storm; index: 0.
+    Storm = 12,
 }
 
 /// The stream of this purpose and index under this seed.

@@ -1,0 +1,25 @@
+//! Honest nodes in many storms.
+
+use shoal_protocols::node::Node;
+
+use crate::checks::storm::storm;
+
+fn replay(seed: u64) -> String {
+    format!("SHOAL_SEED={seed} cargo test -p shoal-simulator -- --ignored one_seed --nocapture")
+}
+
+/// The storm of the seed in `SHOAL_SEED`, or of a range such as `0..1000`.
+#[test]
+#[ignore = "for a look at single seeds"]
+fn one_seed() {
+    let text = std::env::var("SHOAL_SEED").unwrap_or_default();
+    let (first, last) = text.split_once("..").unwrap_or((&text, ""));
+    let first: u64 = first.parse().expect("SHOAL_SEED is a number, or two with .. between");
+    let last: u64 = last.parse().unwrap_or(first + 1);
+    let tally = storm::<Node>(first..last, 2, replay);
+    for violation in tally.violations.values() {
+        println!("{violation}");
+    }
+    println!("{} runs, {} violations: {:?}", tally.runs, tally.violations.len(), tally.summary);
+    assert!(tally.violations.is_empty());
+}
