@@ -4,6 +4,7 @@ pub mod checks;
 pub mod clock;
 pub mod explore;
 pub mod faults;
+pub mod graph;
 pub mod grid;
 pub mod network;
 pub mod processes;

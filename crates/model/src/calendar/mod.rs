@@ -117,6 +117,11 @@ impl<A: Amount> Calendar<A> {
         Snapshot::new(self.version, self.timeline.clone())
     }
 
+    /// The same as if a job had no reservations: what is shown to who looks for a place for it.
+    pub fn snapshot_without(&self, job: JobId) -> Snapshot<A> {
+        Snapshot::new(self.version, self.without(job).into_owned())
+    }
+
     /// Use and capacity.
     pub fn timeline(&self) -> &Timeline<A> {
         &self.timeline

@@ -22,6 +22,8 @@ pub mod config;
 pub mod message;
 mod owner;
 mod runner;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -95,7 +97,7 @@ impl Protocol for Node {
         match input {
             Input::Boot => {
                 self.to_overlay(Input::Boot, ctx);
-                self.to_commit(Input::Boot, ctx);
+                self.boot_commit(ctx);
                 self.boot_runner(ctx);
                 self.boot_owner(ctx);
             }
@@ -186,12 +188,31 @@ impl Node {
     fn to_commit(&mut self, input: Input<Commit>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         for event in ctx.layer(|ctx| work.commit.handle(input, ctx)) {
+            self.on_commit(event, ctx);
+        }
+    }
+
+    fn on_commit(&mut self, event: two_phase::Event, ctx: &mut Ctx<'_, Node>) {
+        match event {
+            two_phase::Event::Placed(job, placement) => self.on_placed(job, placement, ctx),
+            two_phase::Event::Failed { job, why, .. } => self.on_failed(job, why, ctx),
+            two_phase::Event::Unplaced { job, epoch, by } => self.on_unplaced(job, epoch, by, ctx),
+            two_phase::Event::Confirmed(job, epoch) => self.on_confirmed(job, epoch, ctx),
+            two_phase::Event::Released(job, epoch) => self.on_released(job, epoch, ctx),
+        }
+    }
+
+    fn boot_commit(&mut self, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        for event in ctx.layer(|ctx| work.commit.handle(Input::Boot, ctx)) {
             match event {
-                two_phase::Event::Placed(job, placement) => self.on_placed(job, placement, ctx),
-                two_phase::Event::Failed { job, why, .. } => self.on_failed(job, why, ctx),
-                two_phase::Event::Unplaced { job, epoch, by } => self.on_unplaced(job, epoch, by, ctx),
-                two_phase::Event::Confirmed(job, epoch) => self.on_confirmed(job, epoch, ctx),
-                two_phase::Event::Released(job, epoch) => self.on_released(job, epoch, ctx),
+                // The owner is about to look for a place for every job that has none, and must not do so twice.
+                two_phase::Event::Unplaced { job, epoch, by } => {
+                    if self.unended(job).is_some() {
+                        ctx.report(Event::Unplaced { job, epoch, by });
+                    }
+                }
+                event => self.on_commit(event, ctx),
             }
         }
     }

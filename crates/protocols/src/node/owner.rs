@@ -392,7 +392,7 @@ impl Node {
         }
     }
 
-    fn unended(&mut self, job: JobId) -> Option<&mut Owned> {
+    pub(super) fn unended(&mut self, job: JobId) -> Option<&mut Owned> {
         let owned = self.work.as_mut()?.owned.get_mut(&job)?;
         (!matches!(owned.phase, Phase::Ended(_))).then_some(owned)
     }

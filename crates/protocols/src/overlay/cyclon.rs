@@ -12,8 +12,8 @@
 //!
 //! Paper: Voulgaris, Gavidia, van Steen, 2005: enhanced shuffle, join by random walks, failures by silence.
 //! Done otherwise: no timeout of its own, since the next period judges the exchange that the last one opened; an
-//! entry that was sent away can be replaced by any exchange that ends in the meantime, but only once; a node whose
-//! cache has run empty joins again.
+//! entry that was sent away can be replaced by any exchange that ends in the meantime, but only once, and goes to a
+//! second node only for want of others; a node that was not welcomed, or whose cache has run empty, joins again.
 //!
 //! A cache is arrays and bit masks instead of a list of structs: the search for duplicates is the hot loop, and a
 //! million nodes have to fit in memory.
@@ -161,7 +161,7 @@ impl<X: Payload> protocol::Message for Message<X> {
 /// What the layer above asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Enter the grid through this node, and again through it whenever nobody is left in the cache.
+    /// Enter the grid through this node: ask until welcomed, and again whenever nobody is left in the cache.
     Join(NodeId),
     /// Take these nodes as neighbours, as far as there is room: a start from a known picture.
     Meet(Box<[NodeId]>),
@@ -183,8 +183,10 @@ pub enum Event {
 pub struct Cyclon<X = ()> {
     config: Config,
     me: NodeId,
-    /// Whom to ask for entry when the cache is empty.
+    /// Whom to ask for entry.
     introducer: Option<NodeId>,
+    /// Whether nobody has answered that yet. Who has newcomers of its own may have neighbours before.
+    unwelcomed: bool,
     /// What others shall know of this node; goes out with its own entry.
     payload: X,
     /// Neighbours by slot; an empty slot names this node itself, so that one scan finds self and duplicates.
@@ -218,6 +220,7 @@ impl<X: Payload> Protocol for Cyclon<X> {
             config: *config,
             me,
             introducer: None,
+            unwelcomed: false,
             payload: X::default(),
             nodes: vec![me; cache].into_boxed_slice(),
             ages: vec![0; cache].into_boxed_slice(),
@@ -237,6 +240,7 @@ impl<X: Payload> Protocol for Cyclon<X> {
             }
             Input::Command(Command::Join(introducer)) => {
                 self.introducer = Some(introducer);
+                self.unwelcomed = true;
                 self.ask_for_entry(ctx);
             }
             Input::Command(Command::Meet(nodes)) => {
@@ -249,7 +253,10 @@ impl<X: Payload> Protocol for Cyclon<X> {
                 Message::ShuffleReply(entries) => self.on_reply(from, entries),
                 Message::Join => self.on_join(from, ctx),
                 Message::Walk { newcomer, steps } => self.on_walk(newcomer, steps, ctx),
-                Message::Welcome(entry) => self.merge([entry], 0),
+                Message::Welcome(entry) => {
+                    self.unwelcomed = false;
+                    self.merge([entry], 0);
+                }
             },
             Input::Timer(Cycle) => self.on_cycle(ctx),
             Input::Done(never) => match never {},
@@ -271,6 +278,11 @@ impl<X: Payload> Cyclon<X> {
     /// How many neighbours there are.
     pub fn degree(&self) -> usize {
         self.full.count_ones() as usize
+    }
+
+    /// Whom this node awaits an answer from; the link to it is out of the cache until then.
+    pub fn awaits(&self) -> Option<NodeId> {
+        self.partner
     }
 
     /// Tells others this of us from now on.
@@ -295,20 +307,21 @@ impl<X: Payload> Cyclon<X> {
         for age in &mut self.ages {
             *age = age.saturating_add(1);
         }
-        let Some(oldest) = self.oldest() else {
+        let oldest = self.oldest();
+        if self.unwelcomed || oldest.is_none() {
             self.ask_for_entry(ctx);
-            return;
-        };
+        }
+        let Some(oldest) = oldest else { return };
         let partner = self.nodes[oldest];
         self.clear(oldest);
-        self.lent = self.sample(usize::from(self.config.shuffle) - 1, ctx.chance);
+        self.lent = sample(self.full, usize::from(self.config.shuffle) - 1, ctx.chance);
         self.partner = Some(partner);
         let entries = std::iter::once(self.own_entry()).chain(bits(self.lent).map(|slot| self.entry(slot)));
         ctx.send(partner, Message::Shuffle(entries.collect()));
     }
 
     fn on_shuffle(&mut self, from: NodeId, entries: Box<[Entry<X>]>, ctx: &mut Ctx<'_, Self>) {
-        let given = self.sample(usize::from(self.config.shuffle), ctx.chance);
+        let given = self.choose_given(ctx.chance);
         ctx.send(from, Message::ShuffleReply(bits(given).map(|slot| self.entry(slot)).collect()));
         self.merge(entries, given);
     }
@@ -394,23 +407,12 @@ impl<X: Payload> Cyclon<X> {
         bits(self.full).max_by_key(|&slot| (self.ages[slot], std::cmp::Reverse(slot)))
     }
 
-    /// A random set of at most `count` full slots.
-    fn sample(&self, count: usize, chance: &mut Chance) -> u64 {
-        let held = self.degree();
-        if held <= count {
-            return self.full;
-        }
-        let mut slots = [0u8; CACHE_MAX];
-        for (place, slot) in slots.iter_mut().zip(bits(self.full)) {
-            *place = slot as u8;
-        }
-        let mut chosen = 0;
-        for drawn in 0..count {
-            let pick = chance.random_range(drawn as u32..held as u32) as usize;
-            slots.swap(drawn, pick);
-            chosen |= 1 << slots[drawn];
-        }
-        chosen
+    /// What to give away in an answer: of what is lent already only as much as is needed to make up the number,
+    /// since of an entry that goes to two nodes there are two, and another has to make room for it.
+    fn choose_given(&self, chance: &mut Chance) -> u64 {
+        let count = usize::from(self.config.shuffle);
+        let here = sample(self.full & !self.lent, count, chance);
+        here | sample(self.lent, count - here.count_ones() as usize, chance)
     }
 
     fn own_entry(&self) -> Entry<X> {
@@ -434,6 +436,25 @@ impl<X: Payload> Cyclon<X> {
         self.full &= !(1 << slot);
         self.lent &= !(1 << slot);
     }
+}
+
+/// A random set of at most `count` of these slots.
+fn sample(slots: u64, count: usize, chance: &mut Chance) -> u64 {
+    let held = slots.count_ones() as usize;
+    if held <= count {
+        return slots;
+    }
+    let mut places = [0u8; CACHE_MAX];
+    for (place, slot) in places.iter_mut().zip(bits(slots)) {
+        *place = slot as u8;
+    }
+    let mut chosen = 0;
+    for drawn in 0..count {
+        let pick = chance.random_range(drawn as u32..held as u32) as usize;
+        places.swap(drawn, pick);
+        chosen |= 1 << places[drawn];
+    }
+    chosen
 }
 
 /// The set bits of a mask, lowest first.

@@ -3,7 +3,7 @@
 //! ```text
 //! entry node        some neighbours
 //!     │── Probe ─────▶│  when could you run this?
-//!     │◀────── Offer ─│  my calendar; or not at all
+//!     │◀────── Offer ─│  my calendar, as if the job had no place in it; or not at all
 //!     │               │  … all have answered, or the time is up: the earliest common start is proposed
 //! ```
 //!
@@ -46,6 +46,8 @@ impl Default for Config {
 
 /// A commit takes three exchanges: a start so many answer times ahead lets it end before the job begins.
 const LEAD_ANSWERS: u64 = 5;
+/// What is added to that for disks and for turns that others take; doubles with each attempt that came too late.
+const LEAD_LEAST: Span = Span::from_millis(5);
 
 /// What nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +61,7 @@ pub enum Message {
         /// What it needs.
         needs: Box<Needs>,
     },
-    /// My calendar, if I will do at all.
+    /// My calendar without what I may have promised to this job before, if I will do at all.
     Offer {
         /// Which job.
         job: JobId,
@@ -174,7 +176,7 @@ impl Recipe for Sample {
             }
             Input::Message { from, message } => match message {
                 Message::Probe { job, round, needs } => {
-                    let calendar = matches(&needs, here.machine).then(|| here.calendar.snapshot());
+                    let calendar = matches(&needs, here.machine).then(|| here.calendar.snapshot_without(job));
                     ctx.send(from, Message::Offer { job, round, calendar });
                 }
                 Message::Offer { job, round, calendar } => {
@@ -211,7 +213,7 @@ impl Sample {
         search.awaited = known.iter().copied().collect();
         search.offers.clear();
         if matches(&search.needs, here.machine) {
-            search.offers.push((ctx.me, here.calendar.snapshot()));
+            search.offers.push((ctx.me, here.calendar.snapshot_without(job)));
         }
         let round = search.round;
         for node in known {
@@ -257,7 +259,7 @@ impl Sample {
         // Our own calendar may have changed while the others answered.
         for (node, calendar) in &mut search.offers {
             if *node == ctx.me {
-                *calendar = here.calendar.snapshot();
+                *calendar = here.calendar.snapshot_without(job);
             }
         }
         let Needs { nodes, limit, begin, deadline, ref resources, .. } = search.needs;
@@ -266,7 +268,9 @@ impl Sample {
             ctx.report(Event::Stuck { job, why: Stuck::TooFew { needed, asked: search.asked, fit } });
             return;
         }
-        let lead = if search.asked > 1 { ctx.now.since(search.asked_at) * LEAD_ANSWERS } else { Span::ZERO };
+        let answers =
+            if search.asked > 1 { ctx.now.since(search.asked_at) * LEAD_ANSWERS } else { Span::ZERO };
+        let lead = answers + LEAD_LEAST * (1 << search.failures.min(10));
         let from = (ctx.now + lead).max(begin.unwrap_or_default());
         let lines: Vec<_> = search.offers.iter().map(|(_, calendar)| calendar.timeline()).collect();
         let Some(slot) = earliest(&lines, needed as usize, from, limit, resources, Against::Firm) else {
@@ -283,11 +287,11 @@ impl Sample {
 
     fn on_failed(&mut self, job: JobId, here: &Here<'_>, ctx: &mut Ctx<'_, Sample>) {
         let Some(search) = self.open.get_mut(&job) else { return };
-        search.failures += 1;
-        if search.failures > self.config.retries {
+        if search.failures >= self.config.retries {
             search.failures = 0;
             ctx.report(Event::Stuck { job, why: Stuck::Outrun });
         } else {
+            search.failures += 1;
             self.ask(job, here, ctx);
         }
     }

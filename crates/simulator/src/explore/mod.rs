@@ -73,7 +73,7 @@ impl<P> Explorable for P where
 
 /// Watches what nodes do, with a memory that becomes part of the state: the less it remembers, the fewer states.
 ///
-/// It sees events, actions, crashes and restarts, but no messages.
+/// It sees events, actions, writes, crashes and restarts, but no messages.
 pub trait Monitor<P: Protocol>: Clone + Hash {
     /// Takes note of something; an error says what is wrong with it.
     fn see(&mut self, sight: &Sight<P>) -> Result<(), String>;

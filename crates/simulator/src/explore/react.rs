@@ -219,9 +219,13 @@ fn carry_out<P: Explorable, M: Monitor<P>>(
                 let letter = Letter { from: site.node, to, message };
                 outward.push(Outward::Send(tables.letters.put(letter)));
             }
-            Effect::Save(record) => site.save(record),
+            Effect::Save(record) => {
+                outward.push(see(Saw::Save(record.clone())));
+                site.save(record);
+            }
             Effect::Erase(key) => {
                 site.disk.remove(&key);
+                outward.push(see(Saw::Erase(key)));
             }
             Effect::Act(action) => {
                 let outcomes = (explorer.outcomes)(node, &action).len();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shoal_model::{Amount, Epoch, JobId, NodeId, Span};
+use shoal_model::{Amount, Epoch, JobId, NodeId, Span, Time};
 
 use super::{
     Brief, Event, Failure, Key, Message, NODES_MAX, Placement, Prepare, Proposal, Record, Tenure, Timer,
@@ -33,6 +33,8 @@ pub(super) struct Attempt<A, B> {
     phase: Phase,
     /// Who has not answered in this phase.
     missing: BTreeSet<NodeId>,
+    /// When they were last asked.
+    asked_at: Time,
     tries: u8,
 }
 
@@ -45,9 +47,10 @@ enum Phase {
 }
 
 impl<A, B> Attempt<A, B> {
-    fn enter(&mut self, phase: Phase, missing: impl IntoIterator<Item = NodeId>) {
+    fn enter(&mut self, phase: Phase, missing: impl IntoIterator<Item = NodeId>, now: Time) {
         self.phase = phase;
         self.missing = missing.into_iter().collect();
+        self.asked_at = now;
         self.tries = 0;
     }
 }
@@ -67,8 +70,16 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         assert_eq!(missing.len(), amounts.len(), "a placement names each node once: {job:?}");
         // Saved first: after a crash this epoch is never used for other nodes, and these are told to let go.
         ctx.save(Record::Tenure(coordinated.tenure.clone()));
-        coordinated.attempt =
-            Some(Attempt { placement, amounts, strict, brief, phase: Phase::Preparing, missing, tries: 0 });
+        coordinated.attempt = Some(Attempt {
+            placement,
+            amounts,
+            strict,
+            brief,
+            phase: Phase::Preparing,
+            missing,
+            asked_at: ctx.now,
+            tries: 0,
+        });
         self.tell_missing(job, ctx);
         ctx.wake_after(self.config.patience(), Timer::Retry(job, epoch));
     }
@@ -88,9 +99,8 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         match vote {
             Vote::No(next) => self.fail(job, Failure::Refused { by: from, next }, ctx),
             Vote::Yes if attempt.missing.is_empty() => {
-                attempt.enter(Phase::Committing, attempt.placement.nodes.clone());
+                attempt.enter(Phase::Committing, attempt.placement.nodes.clone(), ctx.now);
                 self.tell_missing(job, ctx);
-                ctx.wake_after(self.config.patience(), Timer::Retry(job, epoch));
             }
             Vote::Yes => {}
         }
@@ -115,13 +125,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             self.confirm(job, ctx);
             return;
         }
-        attempt.enter(Phase::Switching, leaving.iter().map(|&(node, _)| node));
+        attempt.enter(Phase::Switching, leaving.iter().map(|&(node, _)| node), ctx.now);
         tenure.releasing.extend(leaving);
         // From here on the old placement is broken; a restart finds none, and has all of the job released.
         ctx.save(Record::Tenure(tenure.clone()));
-        let epoch = attempt.placement.epoch;
         self.tell_missing(job, ctx);
-        ctx.wake_after(self.config.patience(), Timer::Retry(job, epoch));
     }
 
     fn confirm(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
@@ -237,7 +245,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     pub(super) fn on_retry(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
-        let tries_max = self.config.tries;
+        let (tries_max, patience) = (self.config.tries, self.config.patience());
         let Some(attempt) =
             self.coordinated.get_mut(&job).and_then(|coordinated| coordinated.attempt.as_mut())
         else {
@@ -246,10 +254,16 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         if attempt.placement.epoch != epoch {
             return;
         }
+        // One reminder serves all phases: it comes again when this phase has waited long enough.
+        if ctx.now < attempt.asked_at + patience {
+            ctx.wake_at(attempt.asked_at + patience, Timer::Retry(job, epoch));
+            return;
+        }
         if attempt.tries < tries_max || (attempt.phase == Phase::Switching && attempt.strict) {
             attempt.tries = attempt.tries.saturating_add(1);
+            attempt.asked_at = ctx.now;
             self.tell_missing(job, ctx);
-            ctx.wake_after(self.config.patience(), Timer::Retry(job, epoch));
+            ctx.wake_after(patience, Timer::Retry(job, epoch));
             return;
         }
         match attempt.phase {

@@ -1,7 +1,7 @@
 //! The participant's side: holds, promises, asks when in doubt, lets go.
 
 use shoal_model::calendar::{self, Against, Booking, Interval, Refusal};
-use shoal_model::{Amount, Epoch, JobId, NodeId, Time};
+use shoal_model::{Amount, Epoch, JobId, NodeId, Span, Time};
 
 use super::{Brief, Event, Key, LOCKS_MAX, Lock, Message, Prepare, Record, Timer, TwoPhase, Vote};
 use crate::protocol::Ctx;
@@ -60,7 +60,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
         let lock = Lock { job, epoch, coordinator, start, span, amount, confirmed: false, brief: None };
         self.locks.insert((job, epoch), Locked { lock, stage: Stage::Held, until });
-        self.doubt_later(job, epoch, until, ctx);
+        ctx.wake_at(self.ask_at(until), Timer::Doubt(job, epoch));
         Vote::Yes
     }
 
@@ -88,7 +88,6 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             && locked.stage == Stage::Committed
         {
             locked.until = until;
-            self.doubt_later(job, epoch, until, ctx);
         }
         ctx.send(from, Message::Committed { job, epoch });
     }
@@ -138,6 +137,12 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         if until <= ctx.now {
             self.drop_lock(job, epoch, ctx);
             ctx.send(coordinator, Message::Refuse { job, epoch });
+            return;
+        }
+        // One reminder serves a lock for all its life: the coordinator's word may have put the doubt off.
+        let ask_at = self.ask_at(until);
+        if ctx.now < ask_at {
+            ctx.wake_at(ask_at, Timer::Doubt(job, epoch));
             return;
         }
         ctx.send(coordinator, Message::Ask { job, epoch });
@@ -216,9 +221,8 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             .filter(|locked| locked.lock.coordinator == from && locked.until > now)
     }
 
-    /// Asks at two thirds of the time left, so that an answer can come before the drop.
-    fn doubt_later(&self, job: JobId, epoch: Epoch, until: Time, ctx: &mut Ctx<'_, Self>) {
-        let left = until.since(ctx.now).as_micros();
-        ctx.wake_after(shoal_model::Span::from_micros(left / 3 * 2), Timer::Doubt(job, epoch));
+    /// When to ask about a lock that is dropped at `until`: early enough for an answer.
+    fn ask_at(&self, until: Time) -> Time {
+        until - Span::from_micros(self.config.hold().as_micros() / 3)
     }
 }

@@ -1,5 +1,7 @@
 //! Does what only a machine can do, and says later what came of it.
 
+pub mod pretend;
+
 use shoal_model::Time;
 use shoal_protocols::{Never, Protocol};
 
