@@ -13,7 +13,8 @@
 //! Paper: Voulgaris, Gavidia, van Steen, 2005: enhanced shuffle, join by random walks, failures by silence.
 //! Done otherwise: no timeout of its own, since the next period judges the exchange that the last one opened; an
 //! entry that was sent away can be replaced by any exchange that ends in the meantime, but only once, and goes to a
-//! second node only for want of others; a node that was not welcomed, or whose cache has run empty, joins again.
+//! second node only for want of others; a node that was not welcomed, or whose cache has run empty, joins again; while
+//! there is room in the cache, a partner that has answered keeps its place, and the introducer is asked now and then.
 //!
 //! A cache is arrays and bit masks instead of a list of structs: the search for duplicates is the hot loop, and a
 //! million nodes have to fit in memory.
@@ -108,6 +109,9 @@ pub struct Entry<X = ()> {
     /// What it said of itself then.
     pub payload: X,
 }
+
+/// Of so many shuffles of a node whose cache is not full, one is with its introducer.
+const WAY_BACK_EVERY: u32 = 16;
 
 /// What an entry is accounted for on the wire: id, age and a signed address record.
 const ENTRY_BYTES: u64 = 64;
@@ -312,12 +316,29 @@ impl<X: Payload> Cyclon<X> {
             self.ask_for_entry(ctx);
         }
         let Some(oldest) = oldest else { return };
-        let partner = self.nodes[oldest];
-        self.clear(oldest);
+        let partner = match self.way_back(ctx.chance) {
+            Some(introducer) => {
+                self.forget(introducer);
+                introducer
+            }
+            None => {
+                let partner = self.nodes[oldest];
+                self.clear(oldest);
+                partner
+            }
+        };
         self.lent = sample(self.full, usize::from(self.config.shuffle) - 1, ctx.chance);
         self.partner = Some(partner);
         let entries = std::iter::once(self.own_entry()).chain(bits(self.lent).map(|slot| self.entry(slot)));
         ctx.send(partner, Message::Shuffle(entries.collect()));
+    }
+
+    /// Whom to ask once in a while instead of the oldest. A cache that is not full may be all that is left of this side
+    /// of a cut, and after it the two sides would never meet again; where the introducer was, the others may be.
+    fn way_back(&self, chance: &mut Chance) -> Option<NodeId> {
+        let introducer = self.introducer.filter(|&introducer| introducer != self.me)?;
+        let seldom = self.degree() < self.nodes.len() && chance.random_range(0..WAY_BACK_EVERY) == 0;
+        seldom.then_some(introducer)
     }
 
     fn on_shuffle(&mut self, from: NodeId, entries: Box<[Entry<X>]>, ctx: &mut Ctx<'_, Self>) {
@@ -332,6 +353,10 @@ impl<X: Payload> Cyclon<X> {
             self.partner = None;
             let lent = std::mem::take(&mut self.lent);
             self.merge(entries, lent);
+            // Where there is room for everybody, whoever has just answered need not make any.
+            if self.degree() < self.nodes.len() {
+                self.merge([Entry { node: from, age: 0, payload: X::default() }], 0);
+            }
         }
     }
 
