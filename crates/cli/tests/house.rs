@@ -25,7 +25,12 @@ fn root() -> PathBuf {
 fn dependencies(name: &str, table: &str) -> BTreeSet<String> {
     let path = root().join("crates").join(name).join("Cargo.toml");
     let manifest: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
-    manifest.get(table).and_then(|table| table.as_table()).into_iter().flat_map(|table| table.keys().cloned()).collect()
+    manifest
+        .get(table)
+        .and_then(|table| table.as_table())
+        .into_iter()
+        .flat_map(|table| table.keys().cloned())
+        .collect()
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -45,7 +50,8 @@ fn crates_lean_only_on_those_beneath_them() {
     let mut seen = 0;
     for entry in std::fs::read_dir(root().join("crates")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let allowed = allowed.get(name.as_str()).unwrap_or_else(|| panic!("no arrows are drawn for crate {name}"));
+        let allowed =
+            allowed.get(name.as_str()).unwrap_or_else(|| panic!("no arrows are drawn for crate {name}"));
         for dependency in dependencies(&name, "dependencies") {
             if let Some(other) = dependency.strip_prefix("shoal-") {
                 assert!(allowed.contains(&other), "{name} must not lean on {other}");

@@ -117,11 +117,10 @@ pub fn run_checked<P: NodeLike>(
 
 /// Whether nothing is left to do or to remember but how jobs have ended.
 fn at_rest(view: &View<'_>) -> bool {
-    use shoal_protocols::node::{Key, Phase};
+    use shoal_protocols::node::Phase;
     let ended = |node: &Node| node.owned().all(|(_, owned)| matches!(owned.phase(), Phase::Ended(_)));
-    let tidy = |node: &NodeId| {
-        view.disks.get(node).is_none_or(|disk| disk.keys().all(|key| matches!(key, Key::Owned(_))))
-    };
+    let is_end = |record: &Record| matches!(record, Record::Owned(owned) if owned.end.is_some());
+    let tidy = |node: &NodeId| view.disks.get(node).is_none_or(|disk| disk.values().all(is_end));
     view.up.iter().all(|(id, node)| {
         ended(node)
             && tidy(id)

@@ -89,6 +89,8 @@ pub struct Weather {
     pub faults: faults::Config,
     /// What users ask for.
     pub asks: Vec<Ask>,
+    /// Whether each message is kept, for a look at what happened.
+    pub story: bool,
 }
 
 /// What a user asks for.
@@ -114,8 +116,8 @@ impl Weather {
         let cores: Vec<u32> = (0..3).map(|_| chance.random_range(1..=4)).collect();
         let until_s = f64::from(chance.random_range(120..=400));
         let faults = draw_faults(until_s, &mut chance);
-        let longest = if chance.random_bool(0.3) { 1_000 } else { 200 };
-        let delay_ms = (5.0, f64::from(chance.random_range(20..=longest)));
+        // Offers that come after a second are too late for the recipe.
+        let delay_ms = (5.0, f64::from(chance.random_range(20..=400)));
         let fsync = Span::from_micros(chance.random_range(0..20_000));
         // Whoever leaves for good leaves too few for the largest gangs.
         let leaves = faults.churn.as_ref().is_some_and(|churn| churn.gone > 0.0);
@@ -126,12 +128,17 @@ impl Weather {
             .collect();
         let machines =
             cores.into_iter().map(|cores| Machine::with_capacity(Resources::cores(cores))).collect();
-        Weather { seed, nodes, machines, delay_ms, fsync, faults, asks }
+        Weather { seed, nodes, machines, delay_ms, fsync, faults, asks, story: false }
+    }
+
+    /// The same, with each message kept.
+    pub fn with_story(self) -> Weather {
+        Weather { story: true, ..self }
     }
 
     /// The grid, with all that users will ask of it, and how it is to be watched.
     pub fn build<P: NodeLike>(self, replay: String) -> (Grid<P>, Run) {
-        let Weather { seed, nodes, machines, delay_ms: (min_ms, max_ms), fsync, faults, asks } = self;
+        let Weather { seed, nodes, machines, delay_ms: (min_ms, max_ms), fsync, faults, asks, story } = self;
         let config = Config {
             seed,
             nodes,
@@ -156,7 +163,7 @@ impl Weather {
             machines,
             threads: 1,
             watch: true,
-            story: false,
+            story,
         };
         let mut grid: Grid<P> = Grid::build(config).expect("a storm's faults make sense");
         for Ask { at, node, envelope, again, cancel } in asks {
@@ -205,10 +212,11 @@ fn draw_faults(until_s: f64, chance: &mut Stream) -> faults::Config {
     let slow = Slowness { every_s: between(60.0, 300.0), length_s: 30.0, factor: between(2.0, 20.0) };
     let disks = Disks { every_s: between(60.0, 300.0), length_s: 30.0, fsync_ms: between(50.0, 1_500.0) };
     let clocks = Clocks {
+        // All in all less than what nodes count on.
         offset_ms: between(0.0, 1_000.0),
         drift_ppm: between(0.0, 500.0) as u32,
         jump_every_s: Some(between(60.0, 300.0)),
-        jump_ms: between(1.0, 2_000.0),
+        jump_ms: between(1.0, 400.0),
     };
     let rare = chance.random_range(0..10);
     churn.gone = if rare == 0 { 0.2 } else { 0.0 };
