@@ -43,7 +43,7 @@ pub use message::{
     Action, Brief, Command, End, Event, Exit, JobMessage, Key, Message, Outcome, OwnedRecord, Record,
     Refusal, Task, Timer,
 };
-pub use owner::{Owned, Phase};
+pub use owner::{OWNED_MAX, Owned, Phase};
 pub use runner::TaskState;
 
 /// What a node says and hears, as a layer of its own.
@@ -160,6 +160,14 @@ impl Node {
         }
     }
 
+    /// Whom this node watches, and for which job.
+    pub fn watches(&self) -> impl Iterator<Item = (NodeId, JobId)> {
+        self.work.iter().flat_map(|work| {
+            let heartbeat = &work.heartbeat;
+            heartbeat.watched().flat_map(|node| heartbeat.reasons(node).map(move |&job| (node, job)))
+        })
+    }
+
     fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Node>) {
         if let Message::Overlay(message) = message {
             self.tell_overlay(Input::Message { from, message }, ctx);
@@ -173,9 +181,8 @@ impl Node {
             Message::Commit(message) => self.tell_commit(Input::Message { from, message }, ctx),
             Message::Heartbeat(message) => self.tell_heartbeat(Input::Message { from, message }, ctx),
             Message::Sample(message) => self.tell_sample(Input::Message { from, message }, ctx),
-            Message::Asap(message) => {
-                self.tell_asap(|asap, here, ctx| asap.handle(Input::Message { from, message }, here, ctx), ctx)
-            }
+            Message::Asap(message) => self
+                .tell_asap(|asap, here, ctx| asap.handle(Input::Message { from, message }, here, ctx), ctx),
             Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
             Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
             Message::Job(JobMessage::Noted(task)) => self.on_noted(from, task, ctx),
@@ -283,7 +290,9 @@ impl Node {
     fn boot_recipe(&mut self, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Sample(_)) => self.tell_sample(Input::Boot, ctx),
-            Some(Recipe::Asap(_)) => self.tell_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx),
+            Some(Recipe::Asap(_)) => {
+                self.tell_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx)
+            }
             None => {}
         }
     }
