@@ -26,7 +26,7 @@ struct Commit {
 impl Layer for Commit {
     type Command = Command<u32, ()>;
     type Message = two_phase::Message<u32, ()>;
-    type Timer = two_phase::Timer;
+    type Timer = Timer;
     type Record = Record<u32, ()>;
     type Action = Never;
     type Outcome = Never;
@@ -70,7 +70,7 @@ impl Hosts<TwoPhaseOfCounts> for Commit {
         message
     }
 
-    fn timer(timer: two_phase::Timer) -> two_phase::Timer {
+    fn timer(timer: Timer) -> Timer {
         timer
     }
 

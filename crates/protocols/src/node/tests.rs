@@ -87,7 +87,7 @@ fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
         let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
         let brief = Shared::new(Brief { envelope: envelope.clone(), nodes });
         for message in [
-            two_phase::Message::Prepare(prepare),
+            two_phase::Message::Prepare(Box::new(prepare)),
             two_phase::Message::Commit { job, epoch, brief },
             two_phase::Message::Confirm { job, epoch },
         ] {

@@ -203,13 +203,15 @@ fn commit() -> impl Strategy<Value = Commit<Resources, Brief>> {
     let vote = prop_oneof![Just(Vote::Yes), option::of(time()).prop_map(Vote::No)];
     prop_oneof![
         5 => (job(), epoch(), time(), span(), amount()).prop_map(|(job, epoch, start, span, amount)| {
-            Commit::Prepare(Prepare { job, epoch, start, span, amount })
+            Commit::Prepare(Box::new(Prepare { job, epoch, start, span, amount }))
         }),
         2 => (job(), epoch(), vote).prop_map(|(job, epoch, vote)| Commit::Vote { job, epoch, vote }),
         3 => (job(), epoch(), brief()).prop_map(|(job, epoch, brief)| Commit::Commit { job, epoch, brief }),
         1 => (job(), epoch()).prop_map(|(job, epoch)| Commit::Committed { job, epoch }),
         1 => (job(), epoch()).prop_map(|(job, epoch)| Commit::Refuse { job, epoch }),
+        1 => (job(), epoch()).prop_map(|(job, epoch)| Commit::Dropped { job, epoch }),
         3 => (job(), epoch()).prop_map(|(job, epoch)| Commit::Confirm { job, epoch }),
+        1 => (job(), epoch()).prop_map(|(job, epoch)| Commit::Confirmed { job, epoch }),
         1 => (job(), epoch()).prop_map(|(job, epoch)| Commit::Abort { job, epoch }),
         1 => (job(), epoch()).prop_map(|(job, upto)| Commit::Release { job, upto }),
         1 => (job(), epoch()).prop_map(|(job, upto)| Commit::Released { job, upto }),
@@ -227,8 +229,9 @@ fn recipe() -> impl Strategy<Value = sample::Message> {
             round,
             needs
         }),
-        (job(), 1..3u32, option::of(calendar()))
-            .prop_map(|(job, round, calendar)| { sample::Message::Offer { job, round, calendar } }),
+        (job(), 1..3u32, option::of(calendar())).prop_map(|(job, round, calendar)| {
+            sample::Message::Offer { job, round, calendar: calendar.map(Box::new) }
+        }),
     ]
 }
 

@@ -26,7 +26,8 @@ fn says(world: &mut World<Plain>, from: NodeId, message: Message<u32, ()>) {
 
 fn prepare(job: u64, epoch: u32, amount: u32) -> Message<u32, ()> {
     let (job, epoch) = (JobId::from_number(job), Epoch(epoch));
-    Message::Prepare(Prepare { job, epoch, start: Time::from_secs(60), span: Span::from_secs(60), amount })
+    let (start, span) = (Time::from_secs(60), Span::from_secs(60));
+    Message::Prepare(Box::new(Prepare { job, epoch, start, span, amount }))
 }
 
 /// Goes through the whole commit, whatever the node answers.

@@ -32,6 +32,7 @@ fn grid<F: Plant>(events: Vec<Listed>) -> Grid<Saboteur<F>> {
         faults: faults::Config { events, ..faults::Config::default() },
         fsync: Span::from_millis(5),
         overlay: Default::default(),
+        start: crate::grid::Start::Join,
         work: config::Work {
             machine: machine.clone(),
             recipe: config::Recipe::Sample(Default::default()),
