@@ -70,9 +70,10 @@ impl<K: Copy + Ord, A: Amount> Easy<K, A> {
 
     fn backfill(&mut self, now: Time, started: &mut Vec<K>) {
         // The first in the queue is never passed over here: it was refused in order.
-        let mut kept = self.refused.max(1);
+        let first = self.refused.max(1);
+        let mut kept = first;
         let mut shadow = None;
-        for place in kept..self.waiting.len() {
+        for place in first..self.waiting.len() {
             let task = &self.waiting[place];
             if task.amount.fits_in(self.running.free()) {
                 let (time, extra) =

@@ -1,46 +1,45 @@
 //! What is free over time, planned: a sorted list of steps.
 //!
-//! A list rather than the calendar's tree: a queue looks from now on, again and again, over a few hundred steps, and
-//! keeps one version only.
+//! A list rather than the calendar's tree: a queue looks from now on, again and again, over some hundreds of steps,
+//! and keeps one version only. Times and amounts lie apart, since most of a search looks at amounts alone.
 
 use shoal_model::{Amount, Span, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Profile<A> {
-    /// What is free from each instant to the next; neighbours differ, times rise, the last lasts for ever.
-    steps: Vec<(Time, A)>,
+    /// Where what is free changes, rising.
+    times: Vec<Time>,
+    /// What is free from each of these instants to the next, the last for ever; neighbours differ.
+    free: Vec<A>,
 }
 
 impl<A: Amount> Profile<A> {
     pub(super) fn new(capacity: A) -> Profile<A> {
-        Profile { steps: vec![(Time::ZERO, capacity)] }
+        Profile { times: vec![Time::ZERO], free: vec![capacity] }
     }
 
     /// Drops what lies before `now`.
     pub(super) fn forget(&mut self, now: Time) {
         let current = self.at(now);
-        self.steps.drain(..current);
+        self.times.drain(..current);
+        self.free.drain(..current);
     }
 
     /// The earliest start from `from` on, before `before`, with `amount` free for `span` or until `before`.
     ///
     /// For what is already placed at `before`, that is where it could move up to: from there on it has its own room.
     pub(super) fn earliest(&self, from: Time, span: Span, amount: &A, before: Time) -> Option<Time> {
-        if from >= before {
-            return None;
-        }
-        let mut start: Option<Time> = None;
-        for (time, free) in &self.steps[self.at(from)..] {
-            if *time >= before || start.is_some_and(|start| start + span <= *time) {
-                return start;
-            }
-            if !amount.fits_in(free) {
-                start = None;
-            } else if start.is_none() {
-                start = Some(from.max(*time));
+        let free = &self.free[..self.times.partition_point(|&time| time < before)];
+        let mut place = self.at(from);
+        loop {
+            place += free.get(place..)?.iter().position(|free| amount.fits_in(free))?;
+            let start = from.max(self.times[place]);
+            let blocked = free[place..].iter().position(|free| !amount.fits_in(free));
+            match blocked.map(|steps| place + steps) {
+                Some(blocked) if self.times[blocked] < start + span => place = blocked,
+                Some(_) | None => return Some(start).filter(|&start| start < before),
             }
         }
-        start
     }
 
     pub(super) fn take(&mut self, from: Time, until: Time, amount: &A) {
@@ -57,23 +56,25 @@ impl<A: Amount> Profile<A> {
         }
         let first = self.cut(from);
         let end = self.cut(until);
-        for (_, free) in &mut self.steps[first..end] {
+        for free in &mut self.free[first..end] {
             *free = change(free);
         }
         for place in [end, first] {
-            if place > 0 && self.steps[place - 1].1 == self.steps[place].1 {
-                self.steps.remove(place);
+            if place > 0 && self.free[place - 1] == self.free[place] {
+                self.times.remove(place);
+                self.free.remove(place);
             }
         }
     }
 
     /// Makes a step begin at `time`.
     fn cut(&mut self, time: Time) -> usize {
-        match self.steps.binary_search_by_key(&time, |&(start, _)| start) {
+        match self.times.binary_search(&time) {
             Ok(place) => place,
             Err(place) => {
-                let free = self.steps[place.saturating_sub(1)].1.clone();
-                self.steps.insert(place, (time, free));
+                let free = self.free[place.saturating_sub(1)].clone();
+                self.times.insert(place, time);
+                self.free.insert(place, free);
                 place
             }
         }
@@ -81,6 +82,6 @@ impl<A: Amount> Profile<A> {
 
     /// The step that `time` lies in.
     fn at(&self, time: Time) -> usize {
-        self.steps.partition_point(|&(start, _)| start <= time).saturating_sub(1)
+        self.times.partition_point(|&start| start <= time).saturating_sub(1)
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! What DGS_ASAP would do with full knowledge (`search B over all N calendars`). It differs from conservative
 //! backfilling in two ways. Nothing is compressed: when a job ends early, its nodes are free at once for jobs that
-//! arrive later, and no plan moves. And nodes have identity: n nodes must each be free for the whole time, where a big node only has
-//! to have n to spare at every instant. Among the nodes free at the earliest start, the ones of lowest number are taken.
+//! arrive later, and no plan moves. And nodes have identity: n nodes must each be free for the whole time, where a
+//! big node only has to have n to spare at every instant. Among the nodes free at the earliest start, those of lowest
+//! number are taken.
 //!
 //! A search looks at all nodes once for a start right now; failing that, it goes through the planned ends in order
 //! and looks only at the nodes they set free: O(log) for each, up to the slot found.
@@ -49,7 +50,7 @@ struct Slot {
 }
 
 struct Plan {
-    /// What each node is reserved for, by time, without gaps of nothing.
+    /// What each node is reserved for, by time.
     nodes: Vec<Vec<Slot>>,
     /// The nodes of each reservation, by its end and its job.
     by_end: BTreeMap<(Time, u32), Vec<u32>>,

@@ -94,22 +94,31 @@ fn cases(count: u32) -> ProptestConfig {
     }
 }
 
-/// Jobs in order: few instants, so that many things happen together.
-fn jobs(widest: u32, run_least: u64) -> impl Strategy<Value = Vec<Job>> {
-    let job = (0u64..40, 1..=widest, 1u64..16, run_least..20);
-    prop::collection::vec(job, 1..24).prop_map(|mut jobs| {
-        jobs.sort_by_key(|&(submit, ..)| submit);
-        jobs.into_iter()
-            .map(|(submit, width, requested, run)| Job { submit, width, requested, run })
-            .collect()
-    })
+type Drawn = (u64, u32, u64, u64);
+
+/// Jobs in order of submission.
+fn in_order(mut jobs: Vec<Drawn>) -> Vec<Job> {
+    jobs.sort_by_key(|&(submit, ..)| submit);
+    jobs.into_iter().map(|(submit, width, requested, run)| job(submit, width, requested, run)).collect()
+}
+
+/// Few jobs at few instants, so that many things happen together.
+fn few_jobs() -> impl Strategy<Value = Vec<Job>> {
+    prop::collection::vec((0u64..40, 1u32..=8, 1u64..16, 0u64..20), 1..24).prop_map(in_order)
+}
+
+/// Many jobs at once, most of them small and a few large, most of which end early: long queues with many holes.
+fn many_jobs() -> impl Strategy<Value = Vec<Job>> {
+    let width = prop_oneof![3 => 1u32..4, 1 => 4u32..=8];
+    let requested = prop_oneof![3 => 1u64..12, 1 => 12u64..60];
+    prop::collection::vec((0u64..40, width, requested, 1u64..30), 60..80).prop_map(in_order)
 }
 
 proptest! {
     #![proptest_config(cases(4_000))]
 
     #[test]
-    fn baselines_start_every_job_when_the_naive_ones_do(nodes in 1u32..9, jobs in jobs(8, 0)) {
+    fn baselines_start_every_job_when_the_naive_ones_do(nodes in 1u32..9, jobs in few_jobs()) {
         let jobs: Vec<Job> = jobs.iter().map(|job| Job { width: job.width.min(nodes), ..*job }).collect();
         for baseline in Baseline::ALL {
             let expected = naive::starts(baseline, nodes, &jobs);
@@ -126,6 +135,18 @@ proptest! {
         let fcfs = starts(Baseline::ALL[0], 3, &jobs);
         for baseline in Baseline::ALL {
             prop_assert_eq!(&starts(baseline, 3, &jobs), &fcfs, "{}", baseline);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(100))]
+
+    #[test]
+    fn baselines_agree_with_the_naive_ones_when_many_wait(nodes in 8u32..12, jobs in many_jobs()) {
+        for baseline in Baseline::ALL {
+            let expected = naive::starts(baseline, nodes, &jobs);
+            prop_assert_eq!(starts(baseline, nodes, &jobs), expected, "{}", baseline);
         }
     }
 }
