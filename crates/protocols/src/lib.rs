@@ -8,6 +8,7 @@ pub mod guard;
 pub mod node;
 pub mod overlay;
 pub mod protocol;
+pub mod queue;
 pub mod scheduling;
 pub mod shared;
 #[cfg(test)]

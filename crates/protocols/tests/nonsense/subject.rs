@@ -226,7 +226,7 @@ impl Subject {
             Message::Sample(sample::Message::Probe { job, round, .. }) => {
                 let capacity = Capacity::constant(Resources::cores(2)).expect("in range");
                 let calendar = Snapshot::from_steps(1, capacity, &[], None).ok();
-                vec![Message::Sample(sample::Message::Offer { job, round, calendar })]
+                vec![Message::Sample(sample::Message::Offer { job, round, calendar: calendar.map(Box::new) })]
             }
             Message::Job(JobMessage::Ended(task, _)) => vec![Message::Job(JobMessage::Noted(task))],
             Message::Job(JobMessage::Inquire(task)) => {

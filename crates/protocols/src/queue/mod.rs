@@ -1,0 +1,236 @@
+//! Which waiting job starts next on one node: one file per policy, all behind [`Queue`].
+//!
+//! ```text
+//! arrive ──▶ waiting ──start──▶ running ──finish──▶ gone
+//!               └──withdraw──▶ gone
+//! ```
+//!
+//! A node has a capacity that does not change, in any [`Amount`]: the resources of a machine, or a `u32` that counts
+//! the nodes of a machine room seen as one. A job asks for a part of it and states a limit; whoever drives the queue
+//! stops it there. Plans are made with limits only: when a job will really end, nobody here knows.
+//!
+//! **One instant, one order**, kept by the driver, so that results can be held against those of others:
+//! 1. every [`finish`](Queue::finish) of that instant;
+//! 2. every [`arrive`](Queue::arrive), in the order of submission, which is also the order of the queue;
+//! 3. one [`start`](Queue::start), which tells the jobs that start now. It looks at the queue once all ends are
+//!    known: between two jobs that end together, nobody slips in.
+//!
+//! The driver calls `start` again when something else happens or [`wake`](Queue::wake) has come. A job that runs for
+//! no time at all ends in a further round of the same instant.
+//!
+//! Left out: priorities, preemption, capacity by the hour (that is the calendar's).
+
+mod conservative;
+mod easy;
+mod fcfs;
+mod profile;
+mod running;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use shoal_model::{Amount, Span, Time};
+
+use conservative::Conservative;
+use easy::Easy;
+use fcfs::Fcfs;
+
+/// The shortest limit: what takes no time at all would take no room in a plan either.
+const INSTANT: Span = Span::from_micros(1);
+
+/// How waiting jobs are ordered and when one may overtake another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Box<str>", into = "&'static str")]
+pub enum Policy {
+    /// First come, first served: nobody overtakes.
+    Fcfs,
+    /// Whoever does not delay the first in the queue may overtake.
+    Easy,
+    /// Whoever delays nobody in the queue may overtake.
+    Conservative,
+}
+
+/// A name that no policy has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no queue policy is called `{name}`: take one of {}", known())]
+pub struct UnknownPolicy {
+    /// The name.
+    pub name: Box<str>,
+}
+
+/// A job as a queue sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Task<K, A> {
+    /// Whose it is; no two tasks in a queue have the same.
+    pub id: K,
+    /// What it takes while it runs.
+    pub amount: A,
+    /// The longest it may run; it may well end earlier.
+    pub limit: Span,
+}
+
+/// A task that the node could not even run alone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("asks for {asked:?}, and the node has no more than {capacity:?}")]
+pub struct Oversized<A: fmt::Debug> {
+    /// What it asks for.
+    pub asked: A,
+    /// What there is.
+    pub capacity: A,
+}
+
+/// The jobs of one node, waiting and running, under one policy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Queue<K, A> {
+    capacity: A,
+    discipline: Discipline<K, A>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Discipline<K, A> {
+    Fcfs(Fcfs<K, A>),
+    Easy(Easy<K, A>),
+    Conservative(Conservative<K, A>),
+}
+
+impl Policy {
+    /// Every policy.
+    pub const ALL: [Policy; 3] = [Policy::Fcfs, Policy::Easy, Policy::Conservative];
+
+    /// What it is called in scenarios and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Fcfs => "fcfs",
+            Policy::Easy => "easy",
+            Policy::Conservative => "conservative",
+        }
+    }
+}
+
+impl<K: Copy + Ord, A: Amount> Queue<K, A> {
+    /// An idle node.
+    pub fn new(policy: Policy, capacity: A) -> Queue<K, A> {
+        let discipline = match policy {
+            Policy::Fcfs => Discipline::Fcfs(Fcfs::new(capacity.clone())),
+            Policy::Easy => Discipline::Easy(Easy::new(capacity.clone())),
+            Policy::Conservative => Discipline::Conservative(Conservative::new(capacity.clone())),
+        };
+        Queue { capacity, discipline }
+    }
+
+    /// Takes a job to the end of the queue; whether it starts is told by [`Queue::start`].
+    pub fn arrive(&mut self, now: Time, task: Task<K, A>) -> Result<(), Oversized<A>> {
+        if !task.amount.fits_in(&self.capacity) {
+            return Err(Oversized { asked: task.amount, capacity: self.capacity.clone() });
+        }
+        let task = Task { limit: task.limit.max(INSTANT), ..task };
+        match &mut self.discipline {
+            Discipline::Fcfs(queue) => queue.arrive(task),
+            Discipline::Easy(queue) => queue.arrive(task),
+            Discipline::Conservative(queue) => queue.arrive(now, task),
+        }
+        Ok(())
+    }
+
+    /// Takes back what a job had, because it ended or was stopped; false if it was not running.
+    pub fn finish(&mut self, now: Time, id: K) -> bool {
+        match &mut self.discipline {
+            Discipline::Fcfs(queue) => queue.finish(id),
+            Discipline::Easy(queue) => queue.finish(id),
+            Discipline::Conservative(queue) => queue.finish(now, id),
+        }
+    }
+
+    /// Forgets a job that waits, because it was cancelled or runs elsewhere; false if it was not waiting.
+    pub fn withdraw(&mut self, id: K) -> bool {
+        match &mut self.discipline {
+            Discipline::Fcfs(queue) => queue.withdraw(id),
+            Discipline::Easy(queue) => queue.withdraw(id),
+            Discipline::Conservative(queue) => queue.withdraw(id),
+        }
+    }
+
+    /// Adds to `started` the jobs that start now, in the order of their arrival.
+    pub fn start(&mut self, now: Time, started: &mut Vec<K>) {
+        match &mut self.discipline {
+            Discipline::Fcfs(queue) => queue.start(now, started),
+            Discipline::Easy(queue) => queue.start(now, started),
+            Discipline::Conservative(queue) => queue.start(now, started),
+        }
+    }
+
+    /// When a job starts although nothing happens then; none if only ends and arrivals start jobs.
+    pub fn wake(&self) -> Option<Time> {
+        match &self.discipline {
+            Discipline::Fcfs(_) | Discipline::Easy(_) => None,
+            Discipline::Conservative(queue) => queue.wake(),
+        }
+    }
+
+    /// The latest that a waiting job will start if none outlives its limit; none where the policy promises nothing.
+    ///
+    /// FCFS and conservative promise a start to every job that waits, EASY to the first. Ask after
+    /// [`Queue::start`]: what is told then is never in the past.
+    pub fn planned_start(&self, now: Time, id: K) -> Option<Time> {
+        match &self.discipline {
+            Discipline::Fcfs(queue) => queue.planned_start(now, id),
+            Discipline::Easy(queue) => queue.planned_start(now, id),
+            Discipline::Conservative(queue) => queue.planned_start(id),
+        }
+        .filter(|&start| start < Time::NEVER)
+    }
+
+    /// The jobs that wait, in the order of their arrival.
+    pub fn waiting(&self) -> Box<dyn Iterator<Item = &Task<K, A>> + '_> {
+        match &self.discipline {
+            Discipline::Fcfs(queue) => Box::new(queue.waiting.iter()),
+            Discipline::Easy(queue) => Box::new(queue.waiting.iter()),
+            Discipline::Conservative(queue) => Box::new(queue.waiting()),
+        }
+    }
+
+    /// What no running job has.
+    pub fn free(&self) -> &A {
+        match &self.discipline {
+            Discipline::Fcfs(queue) => queue.running.free(),
+            Discipline::Easy(queue) => queue.running.free(),
+            Discipline::Conservative(queue) => queue.running.free(),
+        }
+    }
+}
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Policy, UnknownPolicy> {
+        let found = Policy::ALL.into_iter().find(|policy| policy.name() == name);
+        found.ok_or_else(|| UnknownPolicy { name: name.into() })
+    }
+}
+
+impl TryFrom<Box<str>> for Policy {
+    type Error = UnknownPolicy;
+
+    fn try_from(name: Box<str>) -> Result<Policy, UnknownPolicy> {
+        name.parse()
+    }
+}
+
+impl From<Policy> for &'static str {
+    fn from(policy: Policy) -> &'static str {
+        policy.name()
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn known() -> String {
+    Policy::ALL.map(Policy::name).join(", ")
+}
