@@ -1,3 +1,5 @@
+//! What each policy promises, by hand and by laws.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

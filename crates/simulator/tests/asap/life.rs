@@ -101,7 +101,7 @@ fn without_alternatives_and_retries_an_exception_is_a_failure() {
     };
     let mut stage = scene(20, 5, recipe).open();
     for number in 0..8 {
-        stage.submit(Time::from_secs(900), 1 + number, gang(4, MINUTE * 10));
+        stage.submit(Time::from_secs(900 + 20 * number), 1 + number, gang(4, MINUTE * 10));
     }
     stage.run_until(Time::from_secs(7_200));
     let ends = stage.ends();

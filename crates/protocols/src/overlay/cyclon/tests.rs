@@ -1,3 +1,5 @@
+//! Single steps of a node among scripted neighbours.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
