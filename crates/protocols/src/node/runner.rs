@@ -155,6 +155,7 @@ impl Node {
             }
         }
         for task in tell {
+            self.free_time(task, ctx);
             self.on_tell(task, 0, ctx);
         }
     }
@@ -165,9 +166,14 @@ impl Node {
         let Some(running) = work.tasks.get_mut(&task) else { return };
         running.state = TaskState::Ended(exit);
         ctx.save(Record::Task(task, running.owner, Some(exit)));
+        self.free_time(task, ctx);
+        self.on_tell(task, 0, ctx);
+    }
+
+    fn free_time(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.commit.finish(task.job, task.epoch, ctx));
         debug_assert!(heard.is_empty(), "an ended task frees its time without a word");
-        self.on_tell(task, 0, ctx);
     }
 
     fn drop_task(&mut self, task: Task) {
