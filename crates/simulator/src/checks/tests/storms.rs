@@ -71,3 +71,18 @@ fn seed_11_nodes_of_a_place_that_was_refused_are_no_longer_watched() {
 fn seed_98_exits_of_a_place_that_was_refused_are_erased() {
     holds(98);
 }
+
+#[test]
+fn seed_753_clock_ahead_of_the_owners_does_not_refuse_forever() {
+    holds(753);
+}
+
+#[test]
+fn seed_803_limit_is_kept_by_the_clock_that_reserved_it() {
+    holds(803);
+}
+
+#[test]
+fn seed_1364_task_confirmed_after_its_time_leaves_the_machine_to_the_next() {
+    holds(1364);
+}
