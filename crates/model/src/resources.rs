@@ -149,11 +149,18 @@ impl Resources {
         self.try_zip(self, |a, _| a.checked_mul(times), |a, _| a.checked_mul(u64::from(times)))
     }
 
-    fn zip(&self, other: &Resources, count: fn(u32, u32) -> u32, size: fn(u64, u64) -> u64) -> Resources {
+    #[inline]
+    fn zip(
+        &self,
+        other: &Resources,
+        count: impl Fn(u32, u32) -> u32,
+        size: impl Fn(u64, u64) -> u64,
+    ) -> Resources {
         let zipped = self.try_zip(other, |a, b| Some(count(a, b)), |a, b| Some(size(a, b)));
         zipped.expect("an operation on every pair of parts that always has a result")
     }
 
+    #[inline]
     fn try_zip(
         &self,
         other: &Resources,
@@ -164,13 +171,7 @@ impl Resources {
         let size = |a: Size, b: Size| size(a.as_bytes(), b.as_bytes()).map(Size::from_bytes);
         let named = match (&self.named, &other.named) {
             (None, None) => None,
-            _ => {
-                let names = self.named().chain(other.named()).map(|(name, _)| name);
-                let both = names.map(|name| {
-                    Some((name.clone(), count(self.get(name.as_str()), other.get(name.as_str()))?))
-                });
-                Named::new(both.collect::<Option<BTreeMap<_, _>>>()?)
-            }
+            _ => self.try_zip_named(other, count)?,
         };
         Some(Resources {
             cores: count(self.cores, other.cores)?,
@@ -179,6 +180,19 @@ impl Resources {
             gpus: count(self.gpus, other.gpus)?,
             named,
         })
+    }
+
+    /// Out of line: few have anything named, and sums without it are what calendars are made of.
+    #[cold]
+    fn try_zip_named(
+        &self,
+        other: &Resources,
+        count: impl Fn(Thousandths, Thousandths) -> Option<Thousandths>,
+    ) -> Option<Option<Box<Named>>> {
+        let names = self.named().chain(other.named()).map(|(name, _)| name);
+        let both =
+            names.map(|name| Some((name.clone(), count(self.get(name.as_str()), other.get(name.as_str()))?)));
+        Some(Named::new(both.collect::<Option<BTreeMap<_, _>>>()?))
     }
 }
 

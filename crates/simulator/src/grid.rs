@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use shoal_model::{Envelope, JobId, Machine, NodeId, Span, Time};
 use shoal_protocols::node::{Command, Config as NodeConfig, Node, config};
 use shoal_protocols::overlay::cyclon;
+use shoal_protocols::scheduling::asap::Tally;
 use shoal_protocols::{Protocol, Shared};
 
 use crate::faults::{self, Disk, Fault, Plan};
 use crate::network::{self, Network};
 use crate::processes::Processes;
+use crate::streams::{Purpose, stream};
 use crate::world::{Setup, World};
 
 /// How a grid is made.
@@ -26,6 +28,8 @@ pub struct Config {
     pub fsync: Span,
     /// How nodes come to know each other.
     pub overlay: cyclon::Config,
+    /// Whom they know at the start.
+    pub start: Start,
     /// What nodes do with jobs, and what each machine is: the machine in it is replaced by that of `machines`.
     pub work: config::Work,
     /// What each machine is; the list is gone round.
@@ -36,6 +40,16 @@ pub struct Config {
     pub watch: bool,
     /// Whether each message sent is kept as well.
     pub story: bool,
+}
+
+/// Whom the nodes of a grid know at the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// One of those before them: they start one after the other, and join.
+    #[default]
+    Join,
+    /// As many others at random as their caches hold: a directed random graph, drawn once; they start at once.
+    Graph,
 }
 
 /// A simulated grid.
@@ -85,13 +99,13 @@ impl NodeLike for Node {
 }
 
 /// The pause between two first starts: nodes of a real grid are not switched on at one instant either.
-const JOIN_GAP: Span = Span::from_millis(10);
+pub(crate) const JOIN_GAP: Span = Span::from_millis(10);
 
 impl<P: NodeLike> Grid<P> {
     /// A grid of which the first nodes have met, and to which the others come as planned.
     pub fn build(config: Config) -> Result<Grid<P>, network::Error> {
-        let Config { seed, nodes, faults, fsync, overlay, work, machines, threads, watch, story, .. } =
-            config;
+        let Config { seed, nodes, faults, fsync, overlay, start, work, machines, .. } = config;
+        let Config { threads, watch, story, .. } = config;
         assert!(!machines.is_empty(), "a grid has machines");
         let plan = Plan::generate(&faults, nodes, seed)?;
         let network = plan.disturb(Network::build(&config.network, plan.nodes(), seed)?);
@@ -109,7 +123,10 @@ impl<P: NodeLike> Grid<P> {
             ..Setup::calm(seed, network, configure, |_| Box::new(Processes::default()))
         };
         let mut grid = Grid { world: World::new(setup, threads), plan, machines };
-        grid.start(nodes);
+        match start {
+            Start::Join => grid.start(nodes),
+            Start::Graph => grid.draw_graph(nodes, usize::from(overlay.cache), seed),
+        }
         grid.carry_out_faults();
         Ok(grid)
     }
@@ -119,6 +136,17 @@ impl<P: NodeLike> Grid<P> {
         let job = envelope.id();
         self.world.command(at, node, Command::Submit(Shared::new(envelope)));
         job
+    }
+
+    /// Has a user take a job back at a time.
+    pub fn cancel(&mut self, at: Time, node: NodeId, job: JobId) {
+        self.world.command(at, node, Command::Cancel(job));
+    }
+
+    /// The schedules that all nodes have carried so far, where they follow the recipe `asap`.
+    pub fn schedules_carried(&self) -> Tally {
+        let carried = self.world.nodes().filter_map(|node| self.world.core(node).node().schedules_carried());
+        carried.fold(Tally::default(), Tally::plus)
     }
 
     /// The world that the nodes live in, to look at.
@@ -147,6 +175,20 @@ impl<P: NodeLike> Grid<P> {
             let node = node_id(index);
             self.world.boot(at, node);
             self.join(at, node);
+        }
+    }
+
+    fn draw_graph(&mut self, nodes: usize, degree: usize, seed: u64) {
+        for index in 0..nodes {
+            self.world.boot(Time::ZERO, node_id(index));
+        }
+        for index in 0..nodes {
+            let mut luck = stream(seed, Purpose::Acquaintance, index as u64);
+            let others = rand::seq::index::sample(&mut luck, nodes - 1, degree.min(nodes - 1));
+            // All but oneself, in order.
+            let others =
+                others.into_iter().map(|other| node_id(if other < index { other } else { other + 1 }));
+            self.world.command(Time::ZERO, node_id(index), Command::Meet(others.collect()));
         }
     }
 

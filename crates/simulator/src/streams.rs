@@ -34,8 +34,12 @@ pub enum Purpose {
     Clocks = 10,
     /// Arrivals of new nodes; index: 0.
     Joins = 11,
+    /// Through which node a job enters the grid; index: the job.
+    Entry = 12,
+    /// Whom a node knows from the start; index: the node.
+    Acquaintance = 13,
     /// The size, the faults and the jobs of a storm; index: 0.
-    Storm = 12,
+    Storm = 14,
 }
 
 /// The stream of this purpose and index under this seed.

@@ -7,8 +7,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
 use shoal_model::calendar::{Against, Interval, Timeline};
 use shoal_model::{Amount, Span, Time};
+
+use crate::protocol::Chance;
 
 /// No start further ahead than this is worth a plan. It also ends the search among machines whose hours never meet.
 pub const HORIZON: Span = Span::from_hours(2 * 365 * 24);
@@ -18,11 +22,42 @@ pub const HORIZON: Span = Span::from_hours(2 * 365 * 24);
 pub struct Slot {
     /// When.
     pub start: Time,
-    /// Which of the candidates, by their places in the list; the first that are free then.
+    /// Which of the candidates, by their places in the list.
     pub chosen: Vec<usize>,
 }
 
-/// The earliest start from `from` on at which `count` of the candidates have `amount` free for `span`.
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a, A> {
+    /// How many candidates must be free together.
+    pub count: usize,
+    /// From when on.
+    pub from: Time,
+    /// For how long.
+    pub span: Span,
+    /// How much of each.
+    pub amount: &'a A,
+    /// Beside what.
+    pub against: Against,
+    /// Starts are multiples of this; at any instant if it is nothing.
+    pub slot: Span,
+}
+
+/// Which candidates are taken where more are free than needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pick {
+    /// Those that stand first in the list.
+    #[default]
+    Discovery,
+    /// Any.
+    Random,
+    /// Those with the least idle time left before and after.
+    Tight,
+}
+
+/// The earliest start from `from` on at which `count` of the candidates have `amount` free for `span`; the first that
+/// are free then.
 pub fn earliest<A: Amount>(
     candidates: &[&Timeline<A>],
     count: usize,
@@ -31,44 +66,85 @@ pub fn earliest<A: Amount>(
     amount: &A,
     against: Against,
 ) -> Option<Slot> {
-    if count == 0 || candidates.len() < count {
-        return None;
-    }
-    free_at(candidates, count, from, span, amount, against)
-        .or_else(|| sweep(candidates, count, from, span, amount, against))
+    let request = Request { count, from, span, amount, against, slot: Span::ZERO };
+    let (start, mut chosen) = free_together(candidates, &request, count)?;
+    chosen.truncate(count);
+    Some(Slot { start, chosen })
 }
 
-/// The candidates that are free at `start` itself, if they are enough: no need then to look any further.
+/// The earliest common start, with the candidates that the rule picks among those free then.
+pub fn earliest_by<A: Amount>(
+    candidates: &[&Timeline<A>],
+    request: &Request<'_, A>,
+    pick: Pick,
+    chance: &mut Chance,
+) -> Option<Slot> {
+    let enough = match pick {
+        Pick::Discovery => request.count,
+        Pick::Random | Pick::Tight => candidates.len(),
+    };
+    let (start, mut chosen) = free_together(candidates, request, enough)?;
+    match pick {
+        Pick::Discovery => {}
+        Pick::Random => {
+            for drawn in 0..request.count {
+                let other = chance.random_range(drawn..chosen.len());
+                chosen.swap(drawn, other);
+            }
+        }
+        Pick::Tight => chosen.sort_by_cached_key(|&place| idle_around(candidates[place], request, start)),
+    }
+    chosen.truncate(request.count);
+    Some(Slot { start, chosen })
+}
+
+/// The time rounded up to a whole number of slots.
+pub fn round_up(time: Time, slot: Span) -> Time {
+    match slot.as_micros() {
+        0 => time,
+        slot => time.as_micros().checked_next_multiple_of(slot).map_or(Time::NEVER, Time::from_micros),
+    }
+}
+
+/// The earliest common start and who is free then, in order; of those free at `from` itself only the first `enough`.
+fn free_together<A: Amount>(
+    candidates: &[&Timeline<A>],
+    request: &Request<'_, A>,
+    enough: usize,
+) -> Option<(Time, Vec<usize>)> {
+    if request.count == 0 || candidates.len() < request.count {
+        return None;
+    }
+    free_at(candidates, request, enough).or_else(|| sweep(candidates, request))
+}
+
+/// The candidates that are free at `from` itself, if they are enough: no need then to look any further.
 fn free_at<A: Amount>(
     candidates: &[&Timeline<A>],
-    count: usize,
-    start: Time,
-    span: Span,
-    amount: &A,
-    against: Against,
-) -> Option<Slot> {
+    request: &Request<'_, A>,
+    enough: usize,
+) -> Option<(Time, Vec<usize>)> {
+    let Request { count, from, span, amount, against, slot } = *request;
+    let start = round_up(from, slot);
     let interval = Interval::starting(start, span)?;
     let free =
         (0..candidates.len()).filter(|&place| candidates[place].free_during(interval, amount, against));
-    let chosen: Vec<usize> = free.take(count).collect();
-    (chosen.len() == count).then_some(Slot { start, chosen })
+    let free: Vec<usize> = free.take(enough).collect();
+    (free.len() >= count).then_some((start, free))
 }
 
-fn sweep<A: Amount>(
-    candidates: &[&Timeline<A>],
-    count: usize,
-    from: Time,
-    span: Span,
-    amount: &A,
-    against: Against,
-) -> Option<Slot> {
+fn sweep<A: Amount>(candidates: &[&Timeline<A>], request: &Request<'_, A>) -> Option<(Time, Vec<usize>)> {
+    let Request { count, from, span, amount, against, slot } = *request;
     let mut windows: Vec<_> =
         candidates.iter().map(|candidate| candidate.fit_windows(from, span, amount, against)).collect();
-    // The next window of each candidate, the earliest first.
+    // The next window of each candidate, the earliest first; one without a slot's beginning in it is none.
     let mut next: BinaryHeap<Reverse<(Time, usize, Time)>> = BinaryHeap::with_capacity(candidates.len());
     let mut push = |next: &mut BinaryHeap<_>, place: usize| {
-        if let Some(window) = windows[place].next() {
-            next.push(Reverse((window.first, place, window.last.unwrap_or(Time::NEVER))));
+        let within = windows[place].by_ref().take_while(|window| window.first <= from + HORIZON);
+        let mut windows =
+            within.map(|window| (round_up(window.first, slot), window.last.unwrap_or(Time::NEVER)));
+        if let Some((first, last)) = windows.find(|(first, last)| first <= last) {
+            next.push(Reverse((first, place, last)));
         }
     };
     (0..candidates.len()).for_each(|place| push(&mut next, place));
@@ -86,18 +162,26 @@ fn sweep<A: Amount>(
         // Others may open at the same time, and stand earlier in the list.
         let more = next.peek().is_some_and(|Reverse((other, ..))| *other == start);
         if open.len() >= count && !more {
-            let mut chosen: Vec<usize> = open.into_iter().map(|(_, place)| place).collect();
-            chosen.sort_unstable();
-            chosen.truncate(count);
-            return Some(Slot { start, chosen });
+            let mut free: Vec<usize> = open.into_iter().map(|(_, place)| place).collect();
+            free.sort_unstable();
+            return Some((start, free));
         }
     }
     None
 }
 
+/// What stays idle of the gap that a start is in: what lies before `from` is lost in any case.
+fn idle_around<A: Amount>(candidate: &Timeline<A>, request: &Request<'_, A>, start: Time) -> Span {
+    let Request { from, span, amount, against, .. } = *request;
+    let mut windows = candidate.fit_windows(from, span, amount, against);
+    let around = windows.find(|window| window.last.is_none_or(|last| last >= start));
+    around.map_or(Span::MAX, |window| window.last.map_or(Span::MAX, |last| last.since(window.first)))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rand::SeedableRng;
     use shoal_model::calendar::{Booking, Calendar, Capacity, Key, WEEK};
     use shoal_model::{Epoch, JobId};
 
@@ -136,6 +220,47 @@ mod tests {
             let found = earliest(&lines, count, Time::from_secs(from), Span::from_secs(length), &1, Against::Firm);
             prop_assert_eq!(found, naive);
         }
+    }
+
+    #[test]
+    fn starts_are_whole_slots_and_a_gap_without_one_is_no_gap() {
+        // Free from 61 to 119 and from 125 on.
+        let calendar = calendar(&[(0, 61), (119, 6)]);
+        let line = calendar.timeline();
+        let request = |length, slot| Request {
+            count: 1,
+            from: Time::from_secs(1),
+            span: Span::from_secs(length),
+            amount: &1,
+            against: Against::Firm,
+            slot: Span::from_secs(slot),
+        };
+        let start = |length, slot| {
+            let chance = &mut Chance::seed_from_u64(1);
+            earliest_by(&[line], &request(length, slot), Pick::Discovery, chance).unwrap().start
+        };
+        assert_eq!(start(30, 0), Time::from_secs(61));
+        assert_eq!(start(30, 60), Time::from_secs(180));
+        assert_eq!(start(30, 80), Time::from_secs(80));
+        assert_eq!(start(40, 80), Time::from_secs(160));
+    }
+
+    #[test]
+    fn rules_pick_among_those_that_are_free() {
+        // Busy until 50; free for ever; free for 8 seconds; free for 20.
+        let calendars = [calendar(&[(0, 50)]), calendar(&[]), calendar(&[(8, 9)]), calendar(&[(20, 9)])];
+        let lines: Vec<_> = calendars.iter().map(Calendar::timeline).collect();
+        let (from, span, against) = (Time::ZERO, Span::from_secs(5), Against::Firm);
+        let request = Request { count: 2, from, span, amount: &1, against, slot: Span::ZERO };
+        let chosen = |pick, seed| {
+            let slot = earliest_by(&lines, &request, pick, &mut Chance::seed_from_u64(seed)).unwrap();
+            assert_eq!(slot.start, from);
+            slot.chosen
+        };
+        assert_eq!(chosen(Pick::Discovery, 1), [1, 2]);
+        assert_eq!(chosen(Pick::Tight, 1), [2, 3]);
+        let random: BTreeSet<Vec<usize>> = (0..50).map(|seed| chosen(Pick::Random, seed)).collect();
+        assert_eq!(random.len(), 6, "all ordered pairs of the three that are free: {random:?}");
     }
 
     #[test]

@@ -236,6 +236,9 @@ impl<R: Reason> Heartbeat<R> {
     }
 
     fn on_watch(&mut self, node: NodeId, reason: R, ctx: &mut Ctx<'_, Self>) {
+        if !self.config.watch {
+            return;
+        }
         let known = self.watches.get_mut(&node);
         if node == self.me || known.as_ref().is_some_and(|watch| watch.reasons.contains(&reason)) {
             return;

@@ -6,7 +6,7 @@ use shoal_model::{Machine, Span};
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay::cyclon;
-use crate::scheduling::sample;
+use crate::scheduling::{asap, sample};
 
 /// What a node is told at its making.
 #[derive(Clone, Debug, Default)]
@@ -38,16 +38,19 @@ pub struct Work {
 pub enum Recipe {
     /// See [`crate::scheduling::sample`].
     Sample(sample::Config),
+    /// See [`crate::scheduling::asap`].
+    Asap(asap::Config),
 }
 
 impl Recipe {
     /// The names of all recipes.
-    pub const NAMES: &'static [&'static str] = &["sample"];
+    pub const NAMES: &'static [&'static str] = &["sample", "asap"];
 
     /// The recipe's name.
     pub fn name(&self) -> &'static str {
         match self {
             Recipe::Sample(_) => "sample",
+            Recipe::Asap(_) => "asap",
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay::cyclon;
 use crate::protocol::{self, Message as _};
-use crate::scheduling::{Stuck, sample};
+use crate::scheduling::{Stuck, asap, sample};
 use crate::shared::Shared;
 
 /// What nodes say to each other.
@@ -21,6 +21,8 @@ pub enum Message {
     Heartbeat(heartbeat::Message),
     /// Between nodes that follow the recipe `sample`.
     Sample(sample::Message),
+    /// Between nodes that follow the recipe `asap`.
+    Asap(asap::Message),
     /// Between a job's owner and the nodes that run it.
     Job(JobMessage),
 }
@@ -93,6 +95,9 @@ pub enum End {
     /// Its deadline passed before it could start.
     #[n(4)]
     Expired,
+    /// No place was found for it, and the recipe was told not to wait for one.
+    #[n(5)]
+    NoPlace,
 }
 
 /// What the nodes of a placement must know to start the job.
@@ -109,6 +114,10 @@ pub struct Brief {
 impl two_phase::Brief for Brief {
     fn bytes(&self) -> u64 {
         minicbor::len(self) as u64
+    }
+
+    fn suits(&self, job: JobId, node: NodeId) -> bool {
+        self.envelope.id() == job && self.nodes.contains(&node)
     }
 }
 
@@ -136,6 +145,8 @@ pub enum Timer {
     Heartbeat(heartbeat::Look),
     /// By the recipe `sample`.
     Sample(sample::Close),
+    /// By the recipe `asap`.
+    Asap(asap::Timer),
     /// As owner: look for a place again.
     Again(JobId),
     /// As owner: this placement should be over. With the number of the reminder.
@@ -289,15 +300,16 @@ pub enum Refusal {
 const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 23] = {
+const KINDS: [&str; 35] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         two_phase::Message::<Resources, Brief>::KINDS,
         heartbeat::Message::KINDS,
         sample::Message::KINDS,
+        asap::Message::KINDS,
         &["started", "ended", "noted", "inquire"],
     ];
-    let mut all = [""; 23];
+    let mut all = [""; 35];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;
@@ -319,12 +331,14 @@ impl protocol::Message for Message {
         const COMMIT: usize = cyclon::Message::<()>::KINDS.len();
         const HEARTBEAT: usize = COMMIT + two_phase::Message::<Resources, Brief>::KINDS.len();
         const SAMPLE: usize = HEARTBEAT + heartbeat::Message::KINDS.len();
-        const JOB: usize = SAMPLE + sample::Message::KINDS.len();
+        const ASAP: usize = SAMPLE + sample::Message::KINDS.len();
+        const JOB: usize = ASAP + asap::Message::KINDS.len();
         match self {
             Message::Overlay(message) => message.kind(),
             Message::Commit(message) => COMMIT + message.kind(),
             Message::Heartbeat(message) => HEARTBEAT + message.kind(),
             Message::Sample(message) => SAMPLE + message.kind(),
+            Message::Asap(message) => ASAP + message.kind(),
             Message::Job(JobMessage::Started(..)) => JOB,
             Message::Job(JobMessage::Ended(..)) => JOB + 1,
             Message::Job(JobMessage::Noted(..)) => JOB + 2,
@@ -338,6 +352,7 @@ impl protocol::Message for Message {
             Message::Commit(message) => message.bytes(),
             Message::Heartbeat(message) => message.bytes(),
             Message::Sample(message) => message.bytes(),
+            Message::Asap(message) => message.bytes(),
             Message::Job(_) => TASK_BYTES,
         }
     }

@@ -34,6 +34,7 @@ use crate::commit::two_phase::{self, TwoPhase};
 use crate::guard::heartbeat::{self, Heartbeat};
 use crate::overlay::cyclon::{self, Cyclon};
 use crate::protocol::{Ctx, Hosts, Input, Layer, Never, Protocol};
+use crate::scheduling::asap::{Asap, Tally};
 use crate::scheduling::sample::Sample;
 use crate::scheduling::{self, Here, Recipe as _};
 
@@ -52,6 +53,8 @@ pub type Commit = TwoPhase<Resources, Brief>;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     overlay: Cyclon,
+    /// Whether the recipe wants to know of every change of the overlay; here, so that a shuffle need not look there.
+    follows_overlay: bool,
     /// All that has to do with jobs; apart, so that a node that only gossips is small.
     work: Option<Box<Work>>,
 }
@@ -72,6 +75,7 @@ struct Work {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Recipe {
     Sample(Sample),
+    Asap(Box<Asap>),
 }
 
 impl Layer for Node {
@@ -88,24 +92,35 @@ impl Protocol for Node {
     type Config = Config;
 
     fn restore(config: &Config, me: NodeId, records: impl Iterator<Item = Record>) -> Node {
-        let overlay = Cyclon::restore(&config.overlay, me, std::iter::empty());
+        let mut overlay = Cyclon::restore(&config.overlay, me, std::iter::empty());
         let work = config.work.as_ref().map(|work| Box::new(Work::restore(work, me, records)));
-        Node { overlay, work }
+        let mut follows_overlay = false;
+        match work.as_ref().map(|work| &work.recipe) {
+            Some(Recipe::Asap(asap)) => {
+                follows_overlay = asap.follows_overlay();
+                if asap.counts_holders() {
+                    overlay.count_holders();
+                }
+            }
+            Some(Recipe::Sample(_)) | None => {}
+        }
+        Node { overlay, follows_overlay, work }
     }
 
     fn handle(&mut self, input: Input<Node>, ctx: &mut Ctx<'_, Node>) {
         match input {
             Input::Boot => {
-                self.to_overlay(Input::Boot, ctx);
+                self.tell_overlay(Input::Boot, ctx);
                 self.boot_commit(ctx);
+                self.boot_recipe(ctx);
                 self.boot_runner(ctx);
                 self.boot_owner(ctx);
             }
             Input::Command(Command::Join(introducer)) => {
-                self.to_overlay(Input::Command(cyclon::Command::Join(introducer)), ctx);
+                self.tell_overlay(Input::Command(cyclon::Command::Join(introducer)), ctx);
             }
             Input::Command(Command::Meet(nodes)) => {
-                self.to_overlay(Input::Command(cyclon::Command::Meet(nodes)), ctx);
+                self.tell_overlay(Input::Command(cyclon::Command::Meet(nodes)), ctx);
             }
             Input::Command(Command::Submit(envelope)) => self.submit(envelope, ctx),
             Input::Command(Command::Cancel(job)) => self.cancel(job, ctx),
@@ -137,6 +152,14 @@ impl Node {
         self.work.iter().flat_map(|work| work.tasks.iter().map(|(&task, running)| (task, running.state)))
     }
 
+    /// The schedules that this node has carried in this life, if it follows the recipe `asap`.
+    pub fn schedules_carried(&self) -> Option<Tally> {
+        match &self.work.as_ref()?.recipe {
+            Recipe::Asap(asap) => Some(asap.tally()),
+            Recipe::Sample(_) => None,
+        }
+    }
+
     /// Whom this node watches, and for which job.
     pub fn watches(&self) -> impl Iterator<Item = (NodeId, JobId)> {
         self.work.iter().flat_map(|work| {
@@ -147,7 +170,7 @@ impl Node {
 
     fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Node>) {
         if let Message::Overlay(message) = message {
-            self.to_overlay(Input::Message { from, message }, ctx);
+            self.tell_overlay(Input::Message { from, message }, ctx);
             return;
         }
         let Some(work) = &mut self.work else { return };
@@ -155,9 +178,11 @@ impl Node {
         self.on_heartbeat(heard, ctx);
         match message {
             Message::Overlay(_) => {}
-            Message::Commit(message) => self.to_commit(Input::Message { from, message }, ctx),
-            Message::Heartbeat(message) => self.to_heartbeat(Input::Message { from, message }, ctx),
-            Message::Sample(message) => self.to_sample(Input::Message { from, message }, ctx),
+            Message::Commit(message) => self.tell_commit(Input::Message { from, message }, ctx),
+            Message::Heartbeat(message) => self.tell_heartbeat(Input::Message { from, message }, ctx),
+            Message::Sample(message) => self.tell_sample(Input::Message { from, message }, ctx),
+            Message::Asap(message) => self
+                .tell_asap(|asap, here, ctx| asap.handle(Input::Message { from, message }, here, ctx), ctx),
             Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
             Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
             Message::Job(JobMessage::Noted(task)) => self.on_noted(from, task, ctx),
@@ -167,10 +192,13 @@ impl Node {
 
     fn on_timer(&mut self, timer: Timer, ctx: &mut Ctx<'_, Node>) {
         match timer {
-            Timer::Overlay(timer) => self.to_overlay(Input::Timer(timer), ctx),
-            Timer::Commit(timer) => self.to_commit(Input::Timer(timer), ctx),
-            Timer::Heartbeat(timer) => self.to_heartbeat(Input::Timer(timer), ctx),
-            Timer::Sample(timer) => self.to_sample(Input::Timer(timer), ctx),
+            Timer::Overlay(timer) => self.tell_overlay(Input::Timer(timer), ctx),
+            Timer::Commit(timer) => self.tell_commit(Input::Timer(timer), ctx),
+            Timer::Heartbeat(timer) => self.tell_heartbeat(Input::Timer(timer), ctx),
+            Timer::Sample(timer) => self.tell_sample(Input::Timer(timer), ctx),
+            Timer::Asap(timer) => {
+                self.tell_asap(|asap, here, ctx| asap.handle(Input::Timer(timer), here, ctx), ctx)
+            }
             Timer::Again(job) => self.on_again(job, ctx),
             Timer::Overdue(job, epoch, reminder) => self.on_overdue(job, epoch, reminder, ctx),
             Timer::Start(task) => self.on_start(task, ctx),
@@ -178,16 +206,31 @@ impl Node {
         }
     }
 
-    fn to_overlay(&mut self, input: Input<Cyclon>, ctx: &mut Ctx<'_, Node>) {
+    fn tell_overlay(&mut self, input: Input<Cyclon>, ctx: &mut Ctx<'_, Node>) {
         for event in ctx.layer(|ctx| self.overlay.handle(input, ctx)) {
             let cyclon::Event::Silent(node) = event;
             ctx.report(Event::Silent(node));
         }
+        self.overlay_changed(ctx);
     }
 
-    fn to_commit(&mut self, input: Input<Commit>, ctx: &mut Ctx<'_, Node>) {
+    /// A node that does not answer makes room for another in the cache.
+    fn on_silent(&mut self, node: NodeId, ctx: &mut Ctx<'_, Node>) {
+        if self.overlay.neighbours().any(|neighbour| neighbour == node) {
+            self.overlay.forget(node);
+            ctx.report(Event::Silent(node));
+            self.overlay_changed(ctx);
+        }
+    }
+
+    fn tell_commit(&mut self, input: Input<Commit>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
-        for event in ctx.layer(|ctx| work.commit.handle(input, ctx)) {
+        let version = work.commit.calendar().version();
+        let heard = ctx.layer(|ctx| work.commit.handle(input, ctx));
+        if work.commit.calendar().version() != version {
+            self.calendar_changed(ctx);
+        }
+        for event in heard {
             self.on_commit(event, ctx);
         }
     }
@@ -217,7 +260,7 @@ impl Node {
         }
     }
 
-    fn to_heartbeat(&mut self, input: Input<Heartbeat<JobId>>, ctx: &mut Ctx<'_, Node>) {
+    fn tell_heartbeat(&mut self, input: Input<Heartbeat<JobId>>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.heartbeat.handle(input, ctx));
         self.on_heartbeat(heard, ctx);
@@ -236,17 +279,60 @@ impl Node {
 
     fn plan(&mut self, command: scheduling::Command, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
-            Some(Recipe::Sample(_)) => self.to_sample(Input::Command(command), ctx),
+            Some(Recipe::Sample(_)) => self.tell_sample(Input::Command(command), ctx),
+            Some(Recipe::Asap(_)) => {
+                self.tell_asap(|asap, here, ctx| asap.handle(Input::Command(command), here, ctx), ctx);
+            }
             None => {}
         }
     }
 
-    fn to_sample(&mut self, input: Input<Sample>, ctx: &mut Ctx<'_, Node>) {
+    fn boot_recipe(&mut self, ctx: &mut Ctx<'_, Node>) {
+        match self.work.as_ref().map(|work| &work.recipe) {
+            Some(Recipe::Sample(_)) => self.tell_sample(Input::Boot, ctx),
+            Some(Recipe::Asap(_)) => {
+                self.tell_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx)
+            }
+            None => {}
+        }
+    }
+
+    fn overlay_changed(&mut self, ctx: &mut Ctx<'_, Node>) {
+        if !self.follows_overlay {
+            return;
+        }
+        match self.work.as_ref().map(|work| &work.recipe) {
+            Some(Recipe::Asap(_)) => self.tell_asap(Asap::overlay_changed, ctx),
+            Some(Recipe::Sample(_)) | None => {}
+        }
+    }
+
+    fn calendar_changed(&mut self, ctx: &mut Ctx<'_, Node>) {
+        match self.work.as_ref().map(|work| &work.recipe) {
+            Some(Recipe::Asap(_)) => self.tell_asap(Asap::calendar_changed, ctx),
+            Some(Recipe::Sample(_)) | None => {}
+        }
+    }
+
+    fn tell_sample(&mut self, input: Input<Sample>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         let Work { recipe, commit, machine, .. } = work.as_mut();
         let here = Here { overlay: &self.overlay, calendar: commit.calendar(), machine };
-        let Recipe::Sample(sample) = recipe;
+        let Recipe::Sample(sample) = recipe else { return };
         let heard = ctx.layer(|ctx| sample.handle(input, &here, ctx));
+        self.on_plan(heard, ctx);
+    }
+
+    fn tell_asap(
+        &mut self,
+        tell: impl FnOnce(&mut Asap, &Here<'_>, &mut Ctx<'_, Asap>),
+        ctx: &mut Ctx<'_, Node>,
+    ) {
+        let Some(work) = &mut self.work else { return };
+        let Work { recipe, commit, machine, .. } = work.as_mut();
+        let here = Here { overlay: &self.overlay, calendar: commit.calendar(), machine };
+        let Recipe::Asap(asap) = recipe else { return };
+        let heard = ctx.layer(|ctx| tell(asap, &here, ctx));
         self.on_plan(heard, ctx);
     }
 
@@ -255,6 +341,8 @@ impl Node {
             match event {
                 scheduling::Event::Propose { job, start, nodes } => self.on_propose(job, start, nodes, ctx),
                 scheduling::Event::Stuck { job, why } => self.on_stuck(job, why, ctx),
+                scheduling::Event::GiveUp { job, why } => self.on_given_up(job, why, ctx),
+                scheduling::Event::Silent(node) => self.on_silent(node, ctx),
             }
         }
     }
@@ -264,6 +352,7 @@ impl Work {
     fn restore(config: &config::Work, me: NodeId, records: impl Iterator<Item = Record>) -> Work {
         let recipe = match config.recipe {
             config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
+            config::Recipe::Asap(config) => Recipe::Asap(Box::new(Asap::new(config))),
         };
         let capacity = Capacity::constant(config.machine.capacity.clone());
         let capacity = capacity.expect("a machine's resources are within what a calendar can count");
@@ -305,12 +394,14 @@ impl Recipe {
     fn name(&self) -> &'static str {
         match self {
             Recipe::Sample(_) => "sample",
+            Recipe::Asap(_) => "asap",
         }
     }
 
     fn honours(&self) -> shoal_model::FieldSet {
         match self {
             Recipe::Sample(_) => Sample::HONOURS,
+            Recipe::Asap(_) => Asap::HONOURS,
         }
     }
 }
@@ -345,6 +436,7 @@ macro_rules! hosts_without_records {
 hosts_without_records!(Cyclon, Overlay, Overlay);
 hosts_without_records!(Heartbeat<JobId>, Heartbeat, Heartbeat);
 hosts_without_records!(Sample, Sample, Sample);
+hosts_without_records!(Asap, Asap, Asap);
 
 impl Hosts<Commit> for Node {
     fn message(message: two_phase::Message<Resources, Brief>) -> Message {

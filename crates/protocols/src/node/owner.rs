@@ -23,7 +23,7 @@ use crate::protocol::{Ctx, Input};
 use crate::scheduling::{self, Stuck};
 use crate::shared::Shared;
 
-/// The most jobs that a node owns, ended ones not counted.
+/// The most jobs that a node owns, those that have ended included: it knows them again when they are submitted anew.
 pub const OWNED_MAX: usize = 1_000_000;
 /// The first pause before a job without a place is looked after again; doubles each time.
 const AGAIN_LEAST: Span = Span::from_secs(5);
@@ -193,7 +193,7 @@ impl Node {
         let brief = Shared::new(Brief { envelope: owned.envelope.clone(), nodes });
         let strict = owned.runs_once();
         let proposal = Proposal { job, start, span: limit, shares, strict, brief };
-        self.to_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
+        self.tell_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
     }
 
     pub(super) fn on_stuck(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
@@ -208,6 +208,15 @@ impl Node {
         }
         ctx.report(Event::Waiting(job, why));
         ctx.wake_after(pause, Timer::Again(job));
+    }
+
+    /// The recipe does not wait for a place.
+    pub(super) fn on_given_up(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
+        if let Some(owned) = self.unended(job) {
+            owned.why = Some(why);
+            ctx.report(Event::Waiting(job, why));
+            self.end(job, End::NoPlace, ctx);
+        }
     }
 
     pub(super) fn on_again(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
@@ -250,6 +259,7 @@ impl Node {
 
     pub(super) fn on_started(&mut self, from: NodeId, task: Task, at: Time, ctx: &mut Ctx<'_, Node>) {
         if self.is_current(from, task) {
+            self.note_confirmed(from, task);
             ctx.report(Event::Started(task, at));
         }
     }
@@ -260,6 +270,7 @@ impl Node {
             ctx.send(from, Message::Job(JobMessage::Noted(task)));
             return;
         }
+        self.note_confirmed(from, task);
         let Task { job, epoch, rank } = task;
         let Some(owned) = self.unended(job) else { return };
         let Phase::Placed { exits, .. } = &mut owned.phase else { return };
@@ -317,7 +328,13 @@ impl Node {
 
     /// Takes up what the records left open.
     pub(super) fn boot_owner(&mut self, ctx: &mut Ctx<'_, Node>) {
-        let jobs: Vec<JobId> = self.owned().map(|(job, _)| job).collect();
+        let Some(work) = &self.work else { return };
+        let owned = |job: &JobId| work.owned.contains_key(job);
+        let strays: Vec<JobId> = work.commit.jobs().filter(|job| !owned(job)).collect();
+        let jobs: Vec<JobId> = work.owned.keys().copied().collect();
+        for job in strays {
+            self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        }
         for job in jobs {
             match self.commit().and_then(|commit| commit.placement(job)).cloned() {
                 _ if self.unended(job).is_none() => self.tidy(job, ctx),
@@ -340,8 +357,14 @@ impl Node {
                 BTreeMap::new()
             }
         };
+        let ended: Vec<Rank> = exits.keys().copied().collect();
         owned.phase = Phase::Placed { epoch: placement.epoch, exits };
         owned.note_start(placement, ctx);
+        for rank in ended {
+            if let Some(&node) = placement.nodes.get(rank.0 as usize) {
+                self.note_confirmed(node, Task { job, epoch: placement.epoch, rank });
+            }
+        }
         self.watch(job, placement, ctx);
     }
 
@@ -351,7 +374,7 @@ impl Node {
             owned.erase_exits(ctx);
         }
         if self.commit().is_some_and(|commit| commit.is_open(job)) {
-            self.to_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+            self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
         }
     }
 
@@ -389,7 +412,7 @@ impl Node {
     fn unplace(&mut self, job: JobId, epoch: Epoch, by: NodeId, ctx: &mut Ctx<'_, Node>) {
         ctx.report(Event::Unplaced { job, epoch, by: Some(by) });
         self.leave_placement(job, ctx);
-        self.to_commit(Input::Command(two_phase::Command::Release(job)), ctx);
+        self.tell_commit(Input::Command(two_phase::Command::Release(job)), ctx);
         self.seek(job, ctx);
     }
 
@@ -437,13 +460,13 @@ impl Node {
         owned.erase_exits(ctx);
         self.unwatch(job, ctx);
         self.plan(scheduling::Command::Leave(job), ctx);
-        self.to_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
     }
 
     fn watch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         self.unwatch(job, ctx);
         for &node in &placement.nodes {
-            self.to_heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
+            self.tell_heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
         }
         if let Some(owned) = self.unended(job) {
             owned.watched.clone_from(&placement.nodes);
@@ -461,7 +484,7 @@ impl Node {
     fn unwatch(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         let owned = self.work.as_mut().and_then(|work| work.owned.get_mut(&job));
         for node in owned.map(|owned| std::mem::take(&mut owned.watched)).unwrap_or_default() {
-            self.to_heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
+            self.tell_heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
         }
     }
 
@@ -475,6 +498,13 @@ impl Node {
                 |owned| matches!(owned.phase, Phase::Placed { epoch, .. } if epoch == task.epoch),
             );
         current && placement.epoch == task.epoch && placement.nodes.get(task.rank.0 as usize) == Some(&from)
+    }
+
+    /// What a node does shows that the placement stands there.
+    fn note_confirmed(&mut self, from: NodeId, task: Task) {
+        if let Some(work) = &mut self.work {
+            work.commit.note_confirmed(from, task.job, task.epoch);
+        }
     }
 
     /// The rank of a node in a job's placement, and the exits so far.

@@ -116,6 +116,9 @@ impl Node {
         {
             self.drop_task(task);
             ctx.erase(Key::Task(task));
+            if let Some(work) = &mut self.work {
+                work.commit.forget_finished(task.job, task.epoch);
+            }
         }
     }
 
@@ -158,7 +161,8 @@ impl Node {
             }
         }
         for task in tell {
-            self.free_time(task, ctx);
+            // The crash may have come between the end on disk and the freeing of its time.
+            self.free(task, ctx);
             self.on_tell(task, 0, ctx);
         }
     }
@@ -169,14 +173,15 @@ impl Node {
         let Some(running) = work.tasks.get_mut(&task) else { return };
         running.state = TaskState::Ended(exit);
         ctx.save(Record::Task(task, running.owner, Some(exit)));
-        self.free_time(task, ctx);
+        self.free(task, ctx);
         self.on_tell(task, 0, ctx);
     }
 
-    fn free_time(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
+    fn free(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.commit.finish(task.job, task.epoch, ctx));
-        debug_assert!(heard.is_empty(), "an ended task frees its time without a word");
+        assert!(heard.is_empty(), "an ended task frees its time without a word");
+        self.calendar_changed(ctx);
     }
 
     fn drop_task(&mut self, task: Task) {

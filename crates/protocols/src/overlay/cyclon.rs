@@ -15,6 +15,13 @@
 //! entry that was sent away can be replaced by any exchange that ends in the meantime, but only once, and goes to a
 //! second node only for want of others; a node that was not welcomed, or whose cache has run empty, joins again; while
 //! there is room in the cache, a partner that has answered keeps its place, and the introducer is asked now and then.
+//! With a period of 0 nothing is ever shuffled: the graph that [`Command::Meet`] drew stays as it is (*static*).
+//!
+//! **How many hold me?** Links are directed, so a node does not know in whose caches it is. Whoever needs the number
+//! has it counted ([`Cyclon::count_holders`]) at nearly no cost: an entry that changes hands is taken by one side and
+//! given up by the other, which changes nothing, so only what turns out otherwise is told to the node it is about
+//! ([`Message::Held`]): a few entries in a thousand in a large grid. The number is exact, but for what is on its way,
+//! as long as no message is lost or doubled and nobody restarts; a simulation can have that, a real grid cannot.
 //!
 //! A cache is arrays and bit masks instead of a list of structs: the search for duplicates is the hot loop, and a
 //! million nodes have to fit in memory.
@@ -38,7 +45,7 @@ pub struct Config {
     pub shuffle: u8,
     /// Steps of a join's random walk: about the average path length.
     pub walk: u8,
-    /// The time between two shuffles of one node (ΔT), in milliseconds.
+    /// The time between two shuffles of one node (ΔT), in milliseconds; 0 for never: a static overlay.
     pub period_ms: u32,
 }
 
@@ -62,9 +69,6 @@ pub enum ConfigError {
         /// What there is.
         cache: u8,
     },
-    /// A period of no time.
-    #[error("period_ms = 0: must be at least 1")]
-    Period,
 }
 
 impl Config {
@@ -75,9 +79,6 @@ impl Config {
         }
         if self.shuffle == 0 || self.shuffle > self.cache {
             return Err(ConfigError::Shuffle { shuffle: self.shuffle, cache: self.cache });
-        }
-        if self.period_ms == 0 {
-            return Err(ConfigError::Period);
         }
         Ok(())
     }
@@ -136,10 +137,12 @@ pub enum Message<X = ()> {
     },
     /// An entry that made room for you.
     Welcome(Entry<X>),
+    /// So many more, or fewer, hold you than you must think.
+    Held(i8),
 }
 
 impl<X: Payload> protocol::Message for Message<X> {
-    const KINDS: &'static [&'static str] = &["shuffle", "shuffle_reply", "join", "walk", "welcome"];
+    const KINDS: &'static [&'static str] = &["shuffle", "shuffle_reply", "join", "walk", "welcome", "held"];
 
     fn kind(&self) -> usize {
         match self {
@@ -148,6 +151,7 @@ impl<X: Payload> protocol::Message for Message<X> {
             Message::Join => 2,
             Message::Walk { .. } => 3,
             Message::Welcome(_) => 4,
+            Message::Held(_) => 5,
         }
     }
 
@@ -158,6 +162,7 @@ impl<X: Payload> protocol::Message for Message<X> {
                 Message::Shuffle(entries) | Message::ShuffleReply(entries) => entries.iter().map(size).sum(),
                 Message::Join => ENTRY_BYTES,
                 Message::Walk { newcomer: entry, .. } | Message::Welcome(entry) => size(entry),
+                Message::Held(_) => 1,
             }
     }
 }
@@ -203,6 +208,8 @@ pub struct Cyclon<X = ()> {
     lent: u64,
     /// Whom this node awaits an answer from.
     partner: Option<NodeId>,
+    /// How many hold this node; none if nobody wants to know.
+    holders: Option<i32>,
 }
 
 impl<X: Payload> Layer for Cyclon<X> {
@@ -232,11 +239,13 @@ impl<X: Payload> Protocol for Cyclon<X> {
             full: 0,
             lent: 0,
             partner: None,
+            holders: None,
         }
     }
 
     fn handle(&mut self, input: Input<Self>, ctx: &mut Ctx<'_, Self>) {
         match input {
+            Input::Boot if self.config.period_ms == 0 => {}
             // A random phase keeps the nodes from shuffling in step.
             Input::Boot => {
                 let phase = ctx.chance.random_range(0..self.config.period().as_micros());
@@ -249,18 +258,20 @@ impl<X: Payload> Protocol for Cyclon<X> {
             }
             Input::Command(Command::Meet(nodes)) => {
                 for &node in nodes.iter() {
-                    self.merge([Entry { node, age: 0, payload: X::default() }], 0);
+                    self.held(node, 1, ctx);
+                    self.merge([Entry { node, age: 0, payload: X::default() }], 0, ctx);
                 }
             }
             Input::Message { from, message } => match message {
                 Message::Shuffle(entries) => self.on_shuffle(from, entries, ctx),
-                Message::ShuffleReply(entries) => self.on_reply(from, entries),
+                Message::ShuffleReply(entries) => self.on_reply(from, entries, ctx),
                 Message::Join => self.on_join(from, ctx),
                 Message::Walk { newcomer, steps } => self.on_walk(newcomer, steps, ctx),
                 Message::Welcome(entry) => {
                     self.unwelcomed = false;
-                    self.merge([entry], 0);
+                    self.merge([entry], 0, ctx);
                 }
+                Message::Held(by) => self.count(i32::from(by)),
             },
             Input::Timer(Cycle) => self.on_cycle(ctx),
             Input::Done(never) => match never {},
@@ -279,6 +290,12 @@ impl<X: Payload> Cyclon<X> {
         bits(self.full).map(|slot| self.entry(slot))
     }
 
+    /// The neighbours, and the one that an open exchange has taken out of the cache while its place is free.
+    pub fn neighbours_and_partner(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let partner = self.partner.filter(|partner| !self.nodes.contains(partner));
+        self.neighbours().chain(partner).take(self.nodes.len())
+    }
+
     /// How many neighbours there are.
     pub fn degree(&self) -> usize {
         self.full.count_ones() as usize
@@ -287,6 +304,16 @@ impl<X: Payload> Cyclon<X> {
     /// Whom this node awaits an answer from; the link to it is out of the cache until then.
     pub fn awaits(&self) -> Option<NodeId> {
         self.partner
+    }
+
+    /// Counts from now on who holds this node; all nodes of a grid count, or none.
+    pub fn count_holders(&mut self) {
+        self.holders.get_or_insert(0);
+    }
+
+    /// How many hold this node, if that is counted.
+    pub fn holders(&self) -> Option<u32> {
+        self.holders.map(|holders| u32::try_from(holders).unwrap_or(0))
     }
 
     /// Tells others this of us from now on.
@@ -306,6 +333,8 @@ impl<X: Payload> Cyclon<X> {
         ctx.wake_after(self.config.period(), Cycle);
         self.lent = 0;
         if let Some(silent) = self.partner.take() {
+            // Nobody took our entry.
+            self.count(-1);
             ctx.report(Event::Silent(silent));
         }
         for age in &mut self.ages {
@@ -318,7 +347,12 @@ impl<X: Payload> Cyclon<X> {
         let Some(oldest) = oldest else { return };
         let partner = match self.way_back(ctx.chance) {
             Some(introducer) => {
-                self.forget(introducer);
+                if self.nodes.contains(&introducer) {
+                    self.forget(introducer);
+                } else {
+                    // It will think that we had it in our cache.
+                    self.held(introducer, 1, ctx);
+                }
                 introducer
             }
             None => {
@@ -329,8 +363,11 @@ impl<X: Payload> Cyclon<X> {
         };
         self.lent = sample(self.full, usize::from(self.config.shuffle) - 1, ctx.chance);
         self.partner = Some(partner);
-        let entries = std::iter::once(self.own_entry()).chain(bits(self.lent).map(|slot| self.entry(slot)));
-        ctx.send(partner, Message::Shuffle(entries.collect()));
+        self.count(1);
+        let mut entries = Vec::with_capacity(self.lent.count_ones() as usize + 1);
+        entries.push(self.own_entry());
+        entries.extend(bits(self.lent).map(|slot| self.entry(slot)));
+        ctx.send(partner, Message::Shuffle(entries.into_boxed_slice()));
     }
 
     /// Whom to ask once in a while instead of the oldest. A cache that is not full may be all that is left of this side
@@ -343,19 +380,25 @@ impl<X: Payload> Cyclon<X> {
 
     fn on_shuffle(&mut self, from: NodeId, entries: Box<[Entry<X>]>, ctx: &mut Ctx<'_, Self>) {
         let given = self.choose_given(ctx.chance);
-        ctx.send(from, Message::ShuffleReply(bits(given).map(|slot| self.entry(slot)).collect()));
-        self.merge(entries, given);
+        // Made to measure: growing a list by halves and trimming it costs more than the rest of the answer.
+        let mut answer = Vec::with_capacity(given.count_ones() as usize);
+        answer.extend(bits(given).map(|slot| self.entry(slot)));
+        ctx.send(from, Message::ShuffleReply(answer.into_boxed_slice()));
+        // It took us out of its cache before it asked.
+        self.count(-1);
+        self.merge(entries, given, ctx);
     }
 
-    fn on_reply(&mut self, from: NodeId, entries: Box<[Entry<X>]>) {
+    fn on_reply(&mut self, from: NodeId, entries: Box<[Entry<X>]>, ctx: &mut Ctx<'_, Self>) {
         // A late or doubled answer finds its exchange closed.
         if self.partner == Some(from) {
             self.partner = None;
             let lent = std::mem::take(&mut self.lent);
-            self.merge(entries, lent);
+            self.merge(entries, lent, ctx);
             // Where there is room for everybody, whoever has just answered need not make any.
             if self.degree() < self.nodes.len() {
-                self.merge([Entry { node: from, age: 0, payload: X::default() }], 0);
+                self.held(from, 1, ctx);
+                self.merge([Entry { node: from, age: 0, payload: X::default() }], 0, ctx);
             }
         }
     }
@@ -388,15 +431,19 @@ impl<X: Payload> Cyclon<X> {
         }
         let welcome = |entry| Message::Welcome(entry);
         if self.nodes.contains(&newcomer.node) {
+            self.count(1);
             ctx.send(newcomer.node, welcome(self.own_entry()));
         } else if let Some(slot) = bits(!self.full).next().filter(|&slot| slot < self.nodes.len()) {
             self.put(slot, newcomer.clone());
+            self.held(newcomer.node, 1, ctx);
+            self.count(1);
             ctx.send(newcomer.node, welcome(self.own_entry()));
         } else {
             let slot = ctx.chance.random_range(0..self.nodes.len());
             let moved = self.entry(slot);
-            self.lent &= !(1 << slot);
+            self.give_lent(slot, ctx);
             self.put(slot, newcomer.clone());
+            self.held(newcomer.node, 1, ctx);
             ctx.send(newcomer.node, welcome(moved));
         }
     }
@@ -408,23 +455,50 @@ impl<X: Payload> Cyclon<X> {
     }
 
     /// Takes what is new: into empty slots first, then over `given`, the slots sent away in this exchange.
-    fn merge(&mut self, entries: impl IntoIterator<Item = Entry<X>>, given: u64) {
+    fn merge(&mut self, entries: impl IntoIterator<Item = Entry<X>>, given: u64, ctx: &mut Ctx<'_, Self>) {
         let all = u64::MAX >> (64 - self.nodes.len());
         // A slot that another exchange has already filled anew is no longer ours to give.
         let mut given = given & self.full;
         for entry in entries.into_iter().take(CACHE_MAX) {
-            if entry.node == self.me || self.nodes.contains(&entry.node) {
-                continue;
-            }
             let empty = all & !self.full;
             let free = if empty != 0 { empty } else { given };
-            if free == 0 {
-                return;
+            if free == 0 || entry.node == self.me || self.nodes.contains(&entry.node) {
+                self.held(entry.node, -1, ctx);
+                continue;
             }
             let slot = free.trailing_zeros() as usize;
             given &= !(1 << slot);
-            self.lent &= !(1 << slot);
+            self.give_lent(slot, ctx);
             self.put(slot, entry);
+        }
+        for slot in bits(given) {
+            self.held(self.nodes[slot], 1, ctx);
+        }
+    }
+
+    /// An entry that was sent away in the open exchange makes room for another: it is given up twice.
+    fn give_lent(&mut self, slot: usize, ctx: &mut Ctx<'_, Self>) {
+        if self.lent & 1 << slot != 0 {
+            self.lent &= !(1 << slot);
+            self.held(self.nodes[slot], 1, ctx);
+        }
+    }
+
+    /// A trade that turned out otherwise than its node must think.
+    fn held(&mut self, node: NodeId, by: i8, ctx: &mut Ctx<'_, Self>) {
+        if self.holders.is_none() {
+            return;
+        }
+        if node == self.me {
+            self.count(i32::from(by));
+        } else {
+            ctx.send(node, Message::Held(by));
+        }
+    }
+
+    fn count(&mut self, by: i32) {
+        if let Some(holders) = &mut self.holders {
+            *holders = holders.saturating_add(by);
         }
     }
 
@@ -490,3 +564,6 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
         Some(bit)
     })
 }
+
+#[cfg(test)]
+mod tests;

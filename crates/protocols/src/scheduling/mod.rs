@@ -3,6 +3,7 @@
 //! A recipe looks at the layers beneath it ([`Here`]), talks to its peers, and proposes placements; the node has
 //! them committed and tells the recipe how that went. All recipes are asked and answer in the same words.
 
+pub mod asap;
 pub mod sample;
 
 use shoal_model::calendar::Calendar;
@@ -32,12 +33,18 @@ pub trait Recipe: Layer<Command = Command, Event = Event> {
 
     /// Takes one input, with a look at what lies beneath.
     fn handle(&mut self, input: Input<Self>, here: &Here<'_>, ctx: &mut Ctx<'_, Self>);
+
+    /// The neighbours may have changed.
+    fn overlay_changed(&mut self, _here: &Here<'_>, _ctx: &mut Ctx<'_, Self>) {}
+
+    /// What is reserved on this node has changed.
+    fn calendar_changed(&mut self, _here: &Here<'_>, _ctx: &mut Ctx<'_, Self>) {}
 }
 
 /// What a recipe is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Find a place; ends in [`Event::Propose`] or [`Event::Stuck`].
+    /// Find a place; ends in [`Event::Propose`], [`Event::Stuck`] or [`Event::GiveUp`].
     Plan {
         /// For this job.
         job: JobId,
@@ -74,6 +81,15 @@ pub enum Event {
         /// Because of this.
         why: Stuck,
     },
+    /// There is none, and the recipe was told not to wait for one: the job is over.
+    GiveUp {
+        /// For this job.
+        job: JobId,
+        /// Because of this.
+        why: Stuck,
+    },
+    /// A node does not answer: it is no neighbour any more.
+    Silent(NodeId),
 }
 
 /// Why there is no place for a job.

@@ -122,7 +122,7 @@ impl Epochs {
         let Some(Placement { epoch, nodes, .. }) = self.placed.get(&job) else {
             return match end {
                 End::Finished | End::Failed(..) | End::Lost => broken(format!("{end:?} without a place")),
-                End::Cancelled | End::Expired => Ok(()),
+                End::Cancelled | End::Expired | End::NoPlace => Ok(()),
             };
         };
         let exit = |rank: Rank| self.exits.get(&Task { job, epoch: *epoch, rank }).copied();
@@ -146,7 +146,7 @@ impl Epochs {
                     return broken(format!("failed after {failed} of {tries} tries"));
                 }
             }
-            End::Lost | End::Cancelled | End::Expired => {}
+            End::Lost | End::Cancelled | End::Expired | End::NoPlace => {}
         }
         Ok(())
     }

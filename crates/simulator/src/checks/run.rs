@@ -137,5 +137,6 @@ fn name(end: End) -> &'static str {
         End::Lost => "lost",
         End::Cancelled => "cancelled",
         End::Expired => "expired",
+        End::NoPlace => "no place",
     }
 }

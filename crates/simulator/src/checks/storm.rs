@@ -14,7 +14,7 @@ use shoal_protocols::node::{Command, config};
 
 use super::{Bounds, Broken, Checks, Run, Summary, Violation, run_checked};
 use crate::faults::{self, Bursts, Churn, Clocks, Disks, NoiseLevel, Partitions, Slowness};
-use crate::grid::{Config, Grid, NodeLike};
+use crate::grid::{Config, Grid, NodeLike, Start};
 use crate::network::{self, latency};
 use crate::processes::command_taking;
 use crate::streams::{Purpose, Stream, stream};
@@ -153,6 +153,7 @@ impl Weather {
             faults,
             fsync,
             overlay: Default::default(),
+            start: Start::Join,
             work: config::Work {
                 machine: machines[0].clone(),
                 recipe: config::Recipe::Sample(Default::default()),

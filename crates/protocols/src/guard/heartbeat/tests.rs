@@ -281,3 +281,11 @@ fn stranger_is_given_the_longest_timeout() {
 
     assert!(world.reports().is_empty(), "{}", world.story());
 }
+
+#[test]
+fn nobody_is_watched_where_watching_is_off() {
+    let mut world = world(Config { watch: false, ..Config::default() });
+    world.crash(B);
+    world.run_until(Time::from_secs(600));
+    assert_eq!((world.sent().len(), world.reports().len()), (0, 0));
+}
