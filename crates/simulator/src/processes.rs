@@ -10,6 +10,7 @@ use shoal_model::{Job, Span, Time};
 use shoal_protocols::Protocol;
 use shoal_protocols::node::{Action, Exit, Outcome, Task};
 
+use crate::clock::Clock;
 use crate::grid::NodeLayer;
 use crate::world::Executor;
 
@@ -45,11 +46,11 @@ fn parse_seconds(text: &str) -> Option<Span> {
 }
 
 impl<P: Protocol + NodeLayer> Executor<P> for Processes {
-    fn perform(&mut self, now: Time, action: Action) -> Vec<(Span, Outcome)> {
+    fn perform(&mut self, now: Time, clock: &Clock, action: Action) -> Vec<(Span, Outcome)> {
         match action {
             Action::Start { task, brief, stop_at } => {
                 let (takes, code) = run(&brief.envelope.job().work);
-                let limit = stop_at.since(now);
+                let limit = clock.world_at_local(stop_at).since(now);
                 let (after, exit) =
                     if takes > limit { (limit, Exit::Overran) } else { (takes, Exit::Code(code)) };
                 self.running.insert(task, exit);

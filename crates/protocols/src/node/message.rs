@@ -186,6 +186,12 @@ pub struct OwnedRecord {
     /// How it ended, if it did.
     #[n(2)]
     pub end: Option<End>,
+    /// The last placement that failed, which counts once however often it is told.
+    #[n(3)]
+    pub failed: Option<Epoch>,
+    /// Of a job that must not run twice: from when on nodes may start it, unless all of them have let go before.
+    #[n(4)]
+    pub runs_from: Option<Time>,
 }
 
 /// What a record is about.

@@ -8,6 +8,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use shoal_model::job::Mode;
 use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time, refuse_unhonoured};
@@ -32,6 +33,8 @@ const AGAIN_MOST: Span = Span::from_mins(5);
 const OVERDUE: Span = Span::from_secs(30);
 /// The longest pause between two such questions.
 const OVERDUE_MOST: Span = Span::from_mins(10);
+/// No two clocks of a grid are further apart.
+const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 
 /// A job that was accepted here.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +43,14 @@ pub struct Owned {
     needs: Needs,
     phase: Phase,
     retried: u16,
+    /// The last placement that failed.
+    failed: Option<Epoch>,
+    /// Of a job that must not run twice: from when on nodes may start it, unless all of them have let go before.
+    runs_from: Option<Time>,
+    /// Whether exits of a placement are on disk.
+    exits_saved: bool,
+    /// Whom this node watches for it.
+    watched: Vec<NodeId>,
     /// Why it waits, as last told.
     why: Option<Stuck>,
     /// How often in a row no place was found.
@@ -65,17 +76,29 @@ pub enum Phase {
 impl Owned {
     fn new(envelope: Shared<Envelope>, limit_default: Span) -> Owned {
         let needs = Needs::of(envelope.job(), limit_default);
-        Owned { envelope, needs, phase: Phase::Seeking, retried: 0, why: None, stuck: 0 }
+        Owned {
+            envelope,
+            needs,
+            phase: Phase::Seeking,
+            retried: 0,
+            failed: None,
+            runs_from: None,
+            exits_saved: false,
+            watched: Vec::new(),
+            why: None,
+            stuck: 0,
+        }
     }
 
     pub(super) fn restore(record: OwnedRecord, limit_default: Span) -> Owned {
-        let OwnedRecord { envelope, retried, end } = record;
+        let OwnedRecord { envelope, retried, end, failed, runs_from } = record;
         let phase = end.map_or(Phase::Seeking, Phase::Ended);
-        Owned { phase, retried, ..Owned::new(envelope, limit_default) }
+        Owned { phase, retried, failed, runs_from, ..Owned::new(envelope, limit_default) }
     }
 
     /// Whether these exits still count is known once the commit has been restored too.
     pub(super) fn restore_exits(&mut self, epoch: Epoch, ended: Vec<(Rank, Exit)>) {
+        self.exits_saved = true;
         if self.phase == Phase::Seeking {
             self.phase = Phase::Placed { epoch, exits: ended.into_iter().collect() };
         }
@@ -101,7 +124,26 @@ impl Owned {
             Phase::Seeking | Phase::Placed { .. } => None,
             Phase::Ended(end) => Some(*end),
         };
-        Record::Owned(OwnedRecord { envelope: self.envelope.clone(), retried: self.retried, end })
+        let Owned { ref envelope, retried, failed, runs_from, .. } = *self;
+        Record::Owned(OwnedRecord { envelope: envelope.clone(), retried, end, failed, runs_from })
+    }
+
+    fn runs_once(&self) -> bool {
+        self.envelope.job().mode() == Mode::AtMostOnce
+    }
+
+    /// Saved before any node of the placement can be lost: from then on the job may have run.
+    fn note_start(&mut self, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
+        if self.runs_once() && self.runs_from != Some(placement.start) {
+            self.runs_from = Some(placement.start);
+            ctx.save(self.record());
+        }
+    }
+
+    fn erase_exits(&mut self, ctx: &mut Ctx<'_, Node>) {
+        if std::mem::take(&mut self.exits_saved) {
+            ctx.erase(Key::Exits(self.envelope.id()));
+        }
     }
 }
 
@@ -149,7 +191,7 @@ impl Node {
         let Needs { limit, ref resources, .. } = owned.needs;
         let shares = nodes.iter().map(|&node| (node, resources.clone())).collect();
         let brief = Shared::new(Brief { envelope: owned.envelope.clone(), nodes });
-        let strict = owned.envelope.job().mode() == Mode::AtMostOnce;
+        let strict = owned.runs_once();
         let proposal = Proposal { job, start, span: limit, shares, strict, brief };
         self.tell_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
     }
@@ -192,9 +234,10 @@ impl Node {
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Placed { epoch: placement.epoch, exits: BTreeMap::new() };
         owned.stuck = 0;
+        owned.note_start(&placement, ctx);
         self.plan(scheduling::Command::Leave(job), ctx);
+        ctx.report(Event::Placed(job, placement.clone()));
         self.watch(job, &placement, ctx);
-        ctx.report(Event::Placed(job, placement));
     }
 
     pub(super) fn on_unplaced(
@@ -210,6 +253,7 @@ impl Node {
             return;
         }
         ctx.report(Event::Unplaced { job, epoch, by });
+        self.leave_placement(job, ctx);
         self.seek(job, ctx);
     }
 
@@ -230,11 +274,16 @@ impl Node {
         let Task { job, epoch, rank } = task;
         let Some(owned) = self.unended(job) else { return };
         let Phase::Placed { exits, .. } = &mut owned.phase else { return };
-        if exits.insert(rank, exit).is_none() {
+        // Told twice, or told again by a node that has forgotten it since: what was noted stays.
+        if let Entry::Vacant(vacant) = exits.entry(rank) {
+            vacant.insert(exit);
             let all = exits.len() == owned.needs.nodes.get() as usize;
             let ended = exits.iter().map(|(&rank, &exit)| (rank, exit)).collect();
             match (exit, all) {
-                (Exit::Code(0), false) => ctx.save(Record::Exits(job, epoch, ended)),
+                (Exit::Code(0), false) => {
+                    owned.exits_saved = true;
+                    ctx.save(Record::Exits(job, epoch, ended));
+                }
                 (Exit::Code(0), true) => self.end(job, End::Finished, ctx),
                 (Exit::Lost | Exit::NotStarted, _) => self.lose(job, from, ctx),
                 (Exit::Code(_) | Exit::Signal(_) | Exit::Overran | Exit::Stopped, _) => {
@@ -280,91 +329,126 @@ impl Node {
     /// Takes up what the records left open.
     pub(super) fn boot_owner(&mut self, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &self.work else { return };
-        // A crash came between a job's end and what follows from it.
-        let ended =
-            |job: &JobId| work.owned.get(job).is_none_or(|owned| matches!(owned.phase, Phase::Ended(_)));
-        let over: Vec<JobId> = work.commit.jobs().filter(ended).collect();
-        for job in over {
+        let owned = |job: &JobId| work.owned.contains_key(job);
+        let strays: Vec<JobId> = work.commit.jobs().filter(|job| !owned(job)).collect();
+        let jobs: Vec<JobId> = work.owned.keys().copied().collect();
+        for job in strays {
             self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
         }
-        let Some(work) = &self.work else { return };
-        let open: Vec<JobId> = work
-            .owned
-            .iter()
-            .filter(|(_, owned)| !matches!(owned.phase, Phase::Ended(_)))
-            .map(|(&job, _)| job)
-            .collect();
-        for job in open {
-            let placement = self.commit().and_then(|commit| commit.placement(job)).cloned();
-            let Some(owned) = self.unended(job) else { continue };
-            match placement {
+        for job in jobs {
+            match self.commit().and_then(|commit| commit.placement(job)).cloned() {
+                _ if self.unended(job).is_none() => self.tidy(job, ctx),
                 None => {
-                    owned.phase = Phase::Seeking;
+                    self.leave_placement(job, ctx);
                     self.seek(job, ctx);
                 }
-                Some(placement) => {
-                    let kept = match &mut owned.phase {
-                        Phase::Placed { epoch, exits } if *epoch == placement.epoch => std::mem::take(exits),
-                        Phase::Placed { .. } | Phase::Seeking | Phase::Ended(_) => BTreeMap::new(),
-                    };
-                    let ended: Vec<Rank> = kept.keys().copied().collect();
-                    owned.phase = Phase::Placed { epoch: placement.epoch, exits: kept };
-                    for rank in ended {
-                        if let Some(&node) = placement.nodes.get(rank.0 as usize) {
-                            self.note_confirmed(node, Task { job, epoch: placement.epoch, rank });
-                        }
-                    }
-                    self.watch(job, &placement, ctx);
-                }
+                Some(placement) => self.take_up(job, &placement, ctx),
             }
+        }
+    }
+
+    /// The placement stands, and so do the exits that were noted of it.
+    fn take_up(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
+        let Some(owned) = self.unended(job) else { return };
+        let exits = match &mut owned.phase {
+            Phase::Placed { epoch, exits } if *epoch == placement.epoch => std::mem::take(exits),
+            Phase::Placed { .. } | Phase::Seeking | Phase::Ended(_) => {
+                owned.erase_exits(ctx);
+                BTreeMap::new()
+            }
+        };
+        let ended: Vec<Rank> = exits.keys().copied().collect();
+        owned.phase = Phase::Placed { epoch: placement.epoch, exits };
+        owned.note_start(placement, ctx);
+        for rank in ended {
+            if let Some(&node) = placement.nodes.get(rank.0 as usize) {
+                self.note_confirmed(node, Task { job, epoch: placement.epoch, rank });
+            }
+        }
+        self.watch(job, placement, ctx);
+    }
+
+    /// Does what a crash may have kept from being done at the end of a job.
+    fn tidy(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if let Some(owned) = self.work.as_mut().and_then(|work| work.owned.get_mut(&job)) {
+            owned.erase_exits(ctx);
+        }
+        if self.commit().is_some_and(|commit| commit.is_open(job)) {
+            self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
         }
     }
 
     /// A node was lost, with its part of the job.
     fn lose(&mut self, job: JobId, node: NodeId, ctx: &mut Ctx<'_, Node>) {
-        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)).cloned() else {
+        let Some(epoch) = self.commit().and_then(|commit| commit.placement(job)).map(|p| p.epoch) else {
             return;
         };
-        let Some(owned) = self.unended(job) else { return };
-        let may_have_run = ctx.now >= placement.start;
-        if may_have_run && owned.envelope.job().mode() == Mode::AtMostOnce {
-            self.end(job, End::Lost, ctx);
-            return;
+        if self.unended(job).is_some() {
+            self.unplace(job, epoch, node, ctx);
         }
-        ctx.report(Event::Unplaced { job, epoch: placement.epoch, by: Some(node) });
-        self.give_up_placement(job, &placement, ctx);
-        self.seek(job, ctx);
     }
 
     /// A task failed: so does the job, unless it may try again.
     fn fail(&mut self, job: JobId, node: NodeId, rank: Rank, exit: Exit, ctx: &mut Ctx<'_, Node>) {
-        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)).cloned() else {
+        let Some(epoch) = self.commit().and_then(|commit| commit.placement(job)).map(|p| p.epoch) else {
             return;
         };
         let Some(owned) = self.unended(job) else { return };
-        let retries = owned.envelope.job().retry.map_or(0, |retries| retries.get());
-        if owned.retried >= retries {
-            self.end(job, End::Failed(rank, exit), ctx);
-            return;
+        // After a crash the same failure may be told again, and counts once.
+        if owned.failed != Some(epoch) {
+            let retries = owned.envelope.job().retry.map_or(0, |retries| retries.get());
+            if owned.retried >= retries {
+                self.end(job, End::Failed(rank, exit), ctx);
+                return;
+            }
+            owned.retried += 1;
+            owned.failed = Some(epoch);
+            ctx.save(owned.record());
         }
-        owned.retried += 1;
-        ctx.save(owned.record());
-        ctx.report(Event::Unplaced { job, epoch: placement.epoch, by: Some(node) });
-        self.give_up_placement(job, &placement, ctx);
+        self.unplace(job, epoch, node, ctx);
+    }
+
+    /// The placement is broken: the job is taken off its nodes, and looks for others.
+    fn unplace(&mut self, job: JobId, epoch: Epoch, by: NodeId, ctx: &mut Ctx<'_, Node>) {
+        ctx.report(Event::Unplaced { job, epoch, by: Some(by) });
+        self.leave_placement(job, ctx);
+        self.tell_commit(Input::Command(two_phase::Command::Release(job)), ctx);
         self.seek(job, ctx);
     }
 
-    fn give_up_placement(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
-        self.unwatch(job, placement, ctx);
-        ctx.erase(Key::Exits(job));
-        self.tell_commit(Input::Command(two_phase::Command::Release(job)), ctx);
+    /// Nothing that was noted of a placement counts any more.
+    fn leave_placement(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        self.unwatch(job, ctx);
+        let Some(owned) = self.unended(job) else { return };
+        owned.erase_exits(ctx);
+        owned.phase = Phase::Seeking;
     }
 
     fn seek(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
-        let Some(owned) = self.unended(job) else { return };
-        owned.phase = Phase::Seeking;
-        let needs = owned.needs.clone();
-        self.plan(scheduling::Command::Plan { job, needs }, ctx);
+        if self.is_clear(job, ctx) {
+            let Some(owned) = self.unended(job) else { return };
+            let needs = owned.needs.clone();
+            self.plan(scheduling::Command::Plan { job, needs }, ctx);
+        }
+    }
+
+    /// Whether a job can be placed: one that must not run twice only once all nodes of its last placement have let go
+    /// of it, and that before any of them could have started it. Until then it waits; after that it may have run.
+    fn is_clear(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) -> bool {
+        let let_go = !self.commit().is_some_and(|commit| commit.is_releasing(job));
+        let Some(owned) = self.unended(job) else { return false };
+        let Some(runs_from) = owned.runs_from else { return true };
+        if ctx.now + CLOCKS_APART_MOST >= runs_from {
+            self.end(job, End::Lost, ctx);
+            return false;
+        }
+        if let_go {
+            owned.runs_from = None;
+            ctx.save(owned.record());
+            return true;
+        }
+        ctx.wake_after(AGAIN_LEAST, Timer::Again(job));
+        false
     }
 
     /// The one place where a job ends.
@@ -373,24 +457,33 @@ impl Node {
         owned.phase = Phase::Ended(end);
         ctx.save(owned.record());
         ctx.report(Event::Ended(job, end));
-        if let Some(placement) = self.commit().and_then(|commit| commit.placement(job)).cloned() {
-            self.unwatch(job, &placement, ctx);
-            ctx.erase(Key::Exits(job));
-        }
+        owned.erase_exits(ctx);
+        self.unwatch(job, ctx);
         self.plan(scheduling::Command::Leave(job), ctx);
         self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
     }
 
     fn watch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
+        self.unwatch(job, ctx);
         for &node in &placement.nodes {
             self.tell_heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
         }
+        if let Some(owned) = self.unended(job) {
+            owned.watched.clone_from(&placement.nodes);
+        }
         let over = placement.start + placement.span + OVERDUE;
         ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
+        // Who is suspected already is not suspected anew.
+        let suspects =
+            |node: &&NodeId| self.work.as_ref().is_some_and(|work| work.heartbeat.suspects(**node));
+        if let Some(&node) = placement.nodes.iter().find(suspects) {
+            self.lose(job, node, ctx);
+        }
     }
 
-    fn unwatch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
-        for &node in &placement.nodes {
+    fn unwatch(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        let owned = self.work.as_mut().and_then(|work| work.owned.get_mut(&job));
+        for node in owned.map(|owned| std::mem::take(&mut owned.watched)).unwrap_or_default() {
             self.tell_heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
         }
     }

@@ -9,6 +9,8 @@ use crate::protocol::Ctx;
 
 /// How late a task may start. Its fellows have started long since, and wait for it in vain.
 const START_GRACE: Span = Span::from_secs(10);
+/// A task does not start either when it has less than this part of its time left: what comes after it has the machine.
+const TIME_LEFT_LEAST: u64 = 2;
 /// The first pause before an end is told again; doubles each time.
 const TELL_LEAST: Span = Span::from_secs(2);
 /// The longest such pause.
@@ -66,7 +68,8 @@ impl Node {
         else {
             return;
         };
-        if ctx.now > *start + START_GRACE {
+        let grace = START_GRACE.min(Span::from_micros(span.as_micros() / TIME_LEFT_LEAST));
+        if ctx.now > *start + grace {
             self.settle(task, Exit::NotStarted, ctx);
             return;
         }

@@ -22,6 +22,7 @@ use shoal_model::{JobId, NodeId, Resources, Span, Time};
 
 use super::{Command, Event, Here, Recipe, Stuck};
 use crate::choose::earliest::earliest;
+use crate::commit::two_phase::Failure;
 use crate::protocol::{self, Ctx, Input, Layer, Never};
 
 /// What the recipe can be told.
@@ -48,6 +49,8 @@ impl Default for Config {
 const LEAD_ANSWERS: u64 = 5;
 /// What is added to that for disks and for turns that others take; doubles with each attempt that came too late.
 const LEAD_LEAST: Span = Span::from_millis(5);
+/// A node that could start so soon, but not when it was asked to, may have a clock that is ahead of ours.
+const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 
 /// What nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -127,6 +130,8 @@ struct Search {
     /// Whether the offers of this round have been looked at.
     closed: bool,
     failures: u8,
+    /// How far the clocks of others seem to be ahead of ours.
+    ahead: Span,
 }
 
 impl Layer for Sample {
@@ -170,7 +175,7 @@ impl Recipe for Sample {
                 self.open.insert(job, Search::new(needs));
                 self.ask(job, here, ctx);
             }
-            Input::Command(Command::Failed { job, why: _ }) => self.on_failed(job, here, ctx),
+            Input::Command(Command::Failed { job, why }) => self.on_failed(job, &why, here, ctx),
             Input::Command(Command::Leave(job)) => {
                 self.open.remove(&job);
             }
@@ -272,7 +277,7 @@ impl Sample {
         let answers =
             if search.asked > 1 { ctx.now.since(search.asked_at) * LEAD_ANSWERS } else { Span::ZERO };
         let lead = answers + LEAD_LEAST * (1 << search.failures.min(10));
-        let from = (ctx.now + lead).max(begin.unwrap_or_default());
+        let from = (ctx.now + search.ahead + lead).max(begin.unwrap_or_default());
         let lines: Vec<_> = search.offers.iter().map(|(_, calendar)| calendar.timeline()).collect();
         let Some(slot) = earliest(&lines, needed as usize, from, limit, resources, Against::Firm) else {
             ctx.report(Event::Stuck { job, why: Stuck::NeverFree });
@@ -286,8 +291,14 @@ impl Sample {
         ctx.report(Event::Propose { job, start: slot.start, nodes });
     }
 
-    fn on_failed(&mut self, job: JobId, here: &Here<'_>, ctx: &mut Ctx<'_, Sample>) {
+    fn on_failed(&mut self, job: JobId, why: &Failure, here: &Here<'_>, ctx: &mut Ctx<'_, Sample>) {
         let Some(search) = self.open.get_mut(&job) else { return };
+        if let Failure::Refused { next: Some(next), .. } = why {
+            let ahead = next.since(ctx.now);
+            if ahead <= CLOCKS_APART_MOST {
+                search.ahead = search.ahead.max(ahead);
+            }
+        }
         if search.failures >= self.config.retries {
             search.failures = 0;
             ctx.report(Event::Stuck { job, why: Stuck::Outrun });
@@ -309,6 +320,7 @@ impl Search {
             offers: Vec::new(),
             closed: true,
             failures: 0,
+            ahead: Span::ZERO,
         }
     }
 }

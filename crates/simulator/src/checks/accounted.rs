@@ -95,6 +95,7 @@ impl Check for Accounted {
         for (&job, account) in &mut self.accounts {
             // While the owner is down, its disk speaks for it.
             let Some(owned) = owned.get(&account.owner) else {
+                account.mute_since = None;
                 match account.end {
                     Some(_) => tally.ended += 1,
                     None => tally.pending += 1,

@@ -52,7 +52,9 @@ impl Check for Epochs {
                 self.running.remove(&node);
             }
             Saw::Save(Record::Owned(owned)) => {
-                if let Some(end) = owned.end {
+                if let Some(end) = owned.end
+                    && !known.exempt.is_lost(owned.envelope.id())
+                {
                     self.on_end(owned, end, at, node)?;
                 }
             }

@@ -79,7 +79,10 @@ impl Check for Gang {
                 }
             }
             Saw::Save(Record::Owned(owned)) if owned.end == Some(End::Finished) => {
-                self.finished(owned.envelope.id(), at, node, known)?;
+                let job = owned.envelope.id();
+                if !known.exempt.is_lost(job) {
+                    self.finished(job, at, node, known)?;
+                }
             }
             Saw::Save(_)
             | Saw::Act(_)

@@ -56,8 +56,10 @@ pub(super) enum Write<P: Protocol> {
 
 /// The processes of one machine. A crash of the machine drops it.
 pub trait Executor<P: Protocol>: Send {
-    /// Carries an action out; what comes of it is due after the given span.
-    fn perform(&mut self, now: Time, action: P::Action) -> Vec<(Span, P::Outcome)>;
+    /// Carries an action out at a time of the world; what comes of it is due after the given span.
+    ///
+    /// The node's clock is there for what the node has said in its own time.
+    fn perform(&mut self, now: Time, clock: &Clock, action: P::Action) -> Vec<(Span, P::Outcome)>;
 
     /// An outcome is due: whether it still holds, or was overtaken by a later action.
     fn holds(&mut self, now: Time, outcome: &P::Outcome) -> bool;

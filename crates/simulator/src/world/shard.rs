@@ -415,10 +415,9 @@ impl<P: Protocol> Effects<'_, P> {
         let id = node_id(self.index);
         let setup = Arc::clone(&self.engine.setup);
         let life = self.outside.life;
-        let read = self.outside.local(self.now);
         let rare: &mut Rare<P> = self.outside.rare();
         let executor = rare.executor.get_or_insert_with(|| (setup.executor)(id));
-        let outcomes = executor.perform(read, action);
+        let outcomes = executor.perform(self.now, &rare.clock, action);
         for (after, outcome) in outcomes {
             let count = self.outside.next_count();
             self.engine.plan(self.now + after, self.local, count, Turn::Done(life, outcome));

@@ -284,6 +284,16 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         self.coordinated.get(&job).is_some_and(|coordinated| coordinated.attempt.is_some())
     }
 
+    /// Whether nodes have yet to let go of a job that this node coordinates.
+    pub fn is_releasing(&self, job: JobId) -> bool {
+        self.coordinated.get(&job).is_some_and(|coordinated| !coordinated.tenure.releasing.is_empty())
+    }
+
+    /// Whether this node coordinates the job, and has not been told that it is over.
+    pub fn is_open(&self, job: JobId) -> bool {
+        self.coordinated.get(&job).is_some_and(|coordinated| !coordinated.tenure.over)
+    }
+
     /// What this node has promised of a placement, and how firmly.
     pub fn lock(&self, job: JobId, epoch: Epoch) -> Option<(&Lock<A, B>, Stage)> {
         self.locks.get(&(job, epoch)).map(|locked| (&locked.lock, locked.stage))
