@@ -149,7 +149,23 @@ impl Resources {
         self.try_zip(self, |a, _| a.checked_mul(times), |a, _| a.checked_mul(u64::from(times)))
     }
 
-    fn zip(&self, other: &Resources, count: fn(u32, u32) -> u32, size: fn(u64, u64) -> u64) -> Resources {
+    /// Inlined with its operations: calendars spend most of their time here.
+    #[inline]
+    fn zip(
+        &self,
+        other: &Resources,
+        count: impl Fn(u32, u32) -> u32,
+        size: impl Fn(u64, u64) -> u64,
+    ) -> Resources {
+        if self.named.is_none() && other.named.is_none() {
+            return Resources {
+                cores: Thousandths::new(count(self.cores.get(), other.cores.get())),
+                memory: Size::from_bytes(size(self.memory.as_bytes(), other.memory.as_bytes())),
+                disk: Size::from_bytes(size(self.disk.as_bytes(), other.disk.as_bytes())),
+                gpus: Thousandths::new(count(self.gpus.get(), other.gpus.get())),
+                named: None,
+            };
+        }
         let zipped = self.try_zip(other, |a, b| Some(count(a, b)), |a, b| Some(size(a, b)));
         zipped.expect("an operation on every pair of parts that always has a result")
     }
@@ -183,14 +199,17 @@ impl Resources {
 }
 
 impl Amount for Resources {
+    #[inline]
     fn plus(&self, other: &Resources) -> Resources {
         self.zip(other, u32::wrapping_add, u64::wrapping_add)
     }
 
+    #[inline]
     fn minus(&self, other: &Resources) -> Resources {
         self.zip(other, u32::wrapping_sub, u64::wrapping_sub)
     }
 
+    #[inline]
     fn fits_in(&self, room: &Resources) -> bool {
         self.cores <= room.cores
             && self.memory <= room.memory
@@ -199,6 +218,7 @@ impl Amount for Resources {
             && self.named().all(|(name, count)| count <= room.get(name.as_str()))
     }
 
+    #[inline]
     fn most(&self, other: &Resources) -> Resources {
         self.zip(
             other,
@@ -207,6 +227,7 @@ impl Amount for Resources {
         )
     }
 
+    #[inline]
     fn least(&self, other: &Resources) -> Resources {
         self.zip(
             other,
