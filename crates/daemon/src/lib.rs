@@ -1,7 +1,63 @@
 //! Drives nodes in real time: the same cores as in the simulator, with a clock, a disk and peers that are real.
 //!
-//! [`driver`] is the loop that owns a core; what it reaches the world through are traits, one room each:
-//! [`store`] keeps records, [`network`] carries messages, [`executor`] does what only a machine can do.
+//! ```text
+//!                       ┌────────────────── Driver: one thread owns the core ─────────────────┐
+//! users ── command ──▶┐ │                                                                     │
+//! users ── look ─────▶│ │  take all that   ┌────────┐   save   ┌───────┐   then, in the order │
+//! peers ── message ──▶├▶│  has come, and ─▶│  core  ├─────────▶│ store │── asked: send, act,  │
+//! tasks ── outcome ──▶│ │  what is due     │ (Node) │          │ sync  │   report, answer     │
+//! stop ──────────────▶┘ │        ▲         └───┬────┘          └───────┘                      │
+//!     Mailbox           │        └── timers ◀──┘ wake                                         │
+//!                       └─────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The core decides; nothing here does. What a driver owes to it is listed in [`shoal_protocols::protocol`]; who keeps
+//! which of these duties:
+//!
+//! | duty | kept by |
+//! |---|---|
+//! | nothing leaves before what was saved first is durable | [`driver`]: one sync for all that a turn wrote |
+//! | records survive, or the node says that they have not | [`store`]: a [`Journal`], checked when it is opened |
+//! | a failed write stops the node; nothing is retried | [`driver`] and [`store`]: a [`Fault`] |
+//! | the clock never runs backwards in one life | [`clock`] |
+//! | a flood of messages keeps out neither users nor outcomes | [`inbox`]: a bound for each class |
+//! | each action ends at most once, also across lives | [`executor`]: a [`Completion`] is used up |
+//! | who sends is who it says it is | [`network`] |
+//!
+//! A node in real time, from its folder to its end:
+//!
+//! ```
+//! # use rand_xoshiro::rand_core::SeedableRng;
+//! # use shoal_daemon::{Clock, Driver, Journal, Pretend, Setup, Switchboard};
+//! # use shoal_model::NodeId;
+//! # use shoal_protocols::{Chance, node::{Config, Node}};
+//! # let folder = tempfile::tempdir()?;
+//! # let switchboard = Switchboard::<Node>::new();
+//! # let me = NodeId(1);
+//! let opened = Journal::open(folder.path())?;
+//! let driver = Driver::<Node>::new(Setup {
+//!     me,
+//!     config: Config::default(),
+//!     records: opened.records,
+//!     chance: Chance::seed_from_u64(7),
+//!     clock: Clock::new(),
+//!     store: Box::new(opened.journal),
+//!     network: Box::new(switchboard.line(me, Chance::seed_from_u64(8))),
+//!     executor: Box::new(Pretend::new()?),
+//!     reports: Box::new(|at, event| eprintln!("{at} {event:?}")),
+//! });
+//! switchboard.connect(me, driver.mailbox());
+//! let running = driver.spawn()?;
+//! let known = running.mailbox().look(|node| node.overlay().degree())?;
+//! assert_eq!(known, 0, "nobody has told it of others");
+//! running.stop()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! That real nodes tell their users what simulated ones do is `tests/conformance`: one script for each conversation, two
+//! arms. What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one
+//! process, sockets come; a [`Pretend`] machine only takes time, processes come; the [`Journal`] is a plain file, a
+//! database that users can look into may come.
 
 pub mod clock;
 pub mod driver;

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use shoal_model::calendar::{Against, Booking, Calendar, Capacity, Interval, Key};
-use shoal_model::{Epoch, JobId, Span, Time};
+use shoal_model::{Amount, Epoch, JobId, Resources, Size, Span, Time};
 
 const SIZES: [u64; 3] = [10, 1_000, 100_000];
 const ROOM: u32 = 64;
@@ -21,13 +21,22 @@ fn place(number: u64) -> Interval {
 }
 
 fn calendar(size: u64) -> Calendar<u32> {
-    let mut calendar = Calendar::new(Capacity::constant(ROOM).expect("small"));
+    fill(Capacity::constant(ROOM).expect("small"), TAKEN, size)
+}
+
+fn fill<A: Amount>(capacity: Capacity<A>, taken: A, size: u64) -> Calendar<A> {
+    let mut calendar = Calendar::new(capacity);
     for number in 0..size {
         calendar
-            .book(key(number), place(number), TAKEN, Booking::Firm, Against::Firm)
+            .book(key(number), place(number), taken.clone(), Booking::Firm, Against::Firm)
             .expect("there is room");
     }
     calendar
+}
+
+/// A vector with as many cores, and as many times 1 GiB.
+fn vector(count: u32) -> Resources {
+    Resources::cores(count).with_memory(Size::from_gib(u64::from(count)))
 }
 
 /// The baseline: every step of use in a sorted `Vec`, and keys in another.
@@ -136,6 +145,40 @@ fn searches(criterion: &mut Criterion) {
     }
 }
 
+/// Too short a gap after each reservation, as in "n stretches", for other amounts, capacities and views.
+fn stretches(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("n stretches");
+    let (from, span) = (Time::from_secs(20), Span::from_secs(8));
+    for size in SIZES {
+        let vectors = fill(Capacity::constant(vector(ROOM)).expect("small"), vector(TAKEN), size);
+        let amount = vector(32);
+        group.bench_function(BenchmarkId::new("vectors", size), |bench| {
+            bench.iter(|| vectors.earliest_fit(black_box(from), span, &amount, Against::Firm));
+        });
+        // One core less every night makes no difference to who needs 32, but has to be looked at.
+        let nights = (0..7).flat_map(|day| [(day * 24 + 6, ROOM), (day * 24 + 22, ROOM - 1)]);
+        let nights = nights.map(|(hour, amount)| (Span::from_hours(hour), amount)).collect();
+        let weekly = fill(Capacity::weekly(Time::ZERO, nights).expect("it makes sense"), TAKEN, size);
+        group.bench_function(BenchmarkId::new("weekly capacity", size), |bench| {
+            bench.iter(|| weekly.earliest_fit(black_box(from), span, &32, Against::Firm));
+        });
+        let mut both = calendar(size);
+        both.book(key(size), place(size + 9), TAKEN, Booking::Soft, Against::Whole).expect("there is room");
+        group.bench_function(BenchmarkId::new("both views", size), |bench| {
+            bench.iter(|| both.earliest_fit(black_box(from), span, &32, Against::Both));
+        });
+        let calendar = calendar(size);
+        group.bench_function(BenchmarkId::new("windows of an instant", size), |bench| {
+            bench.iter(|| {
+                let windows =
+                    calendar.timeline().fit_windows(black_box(from), Span::ZERO, &32, Against::Firm);
+                windows.count()
+            });
+        });
+    }
+    group.finish();
+}
+
 fn changes(criterion: &mut Criterion) {
     let new = key(u64::MAX);
     // From the middle on, over a tenth of all.
@@ -158,6 +201,13 @@ fn changes(criterion: &mut Criterion) {
                 calendar.hold(new, interval, 8, Time::NEVER, Against::Firm).expect("there is room");
                 calendar.release(new).expect("it was held");
                 kept
+            });
+        });
+        let mut vectors = fill(Capacity::constant(vector(ROOM)).expect("small"), vector(TAKEN), size);
+        group.bench_function(BenchmarkId::new("calendar of vectors", size), |bench| {
+            bench.iter(|| {
+                vectors.hold(new, interval, vector(8), Time::NEVER, Against::Firm).expect("there is room");
+                vectors.release(new)
             });
         });
         group.bench_function(BenchmarkId::new("sorted vec", size), |bench| {
@@ -210,5 +260,5 @@ fn quick() -> Criterion {
         .measurement_time(std::time::Duration::from_millis(600))
 }
 
-criterion_group! { name = benches; config = quick(); targets = searches, changes, snapshots }
+criterion_group! { name = benches; config = quick(); targets = searches, stretches, changes, snapshots }
 criterion_main!(benches);

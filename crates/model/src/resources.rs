@@ -149,7 +149,6 @@ impl Resources {
         self.try_zip(self, |a, _| a.checked_mul(times), |a, _| a.checked_mul(u64::from(times)))
     }
 
-    /// Inlined with its operations: calendars spend most of their time here.
     #[inline]
     fn zip(
         &self,
@@ -157,19 +156,11 @@ impl Resources {
         count: impl Fn(u32, u32) -> u32,
         size: impl Fn(u64, u64) -> u64,
     ) -> Resources {
-        if self.named.is_none() && other.named.is_none() {
-            return Resources {
-                cores: Thousandths::new(count(self.cores.get(), other.cores.get())),
-                memory: Size::from_bytes(size(self.memory.as_bytes(), other.memory.as_bytes())),
-                disk: Size::from_bytes(size(self.disk.as_bytes(), other.disk.as_bytes())),
-                gpus: Thousandths::new(count(self.gpus.get(), other.gpus.get())),
-                named: None,
-            };
-        }
         let zipped = self.try_zip(other, |a, b| Some(count(a, b)), |a, b| Some(size(a, b)));
         zipped.expect("an operation on every pair of parts that always has a result")
     }
 
+    #[inline]
     fn try_zip(
         &self,
         other: &Resources,
@@ -180,13 +171,7 @@ impl Resources {
         let size = |a: Size, b: Size| size(a.as_bytes(), b.as_bytes()).map(Size::from_bytes);
         let named = match (&self.named, &other.named) {
             (None, None) => None,
-            _ => {
-                let names = self.named().chain(other.named()).map(|(name, _)| name);
-                let both = names.map(|name| {
-                    Some((name.clone(), count(self.get(name.as_str()), other.get(name.as_str()))?))
-                });
-                Named::new(both.collect::<Option<BTreeMap<_, _>>>()?)
-            }
+            _ => self.try_zip_named(other, count)?,
         };
         Some(Resources {
             cores: count(self.cores, other.cores)?,
@@ -196,20 +181,30 @@ impl Resources {
             named,
         })
     }
+
+    /// Out of line: few have anything named, and sums without it are what calendars are made of.
+    #[cold]
+    fn try_zip_named(
+        &self,
+        other: &Resources,
+        count: impl Fn(Thousandths, Thousandths) -> Option<Thousandths>,
+    ) -> Option<Option<Box<Named>>> {
+        let names = self.named().chain(other.named()).map(|(name, _)| name);
+        let both =
+            names.map(|name| Some((name.clone(), count(self.get(name.as_str()), other.get(name.as_str()))?)));
+        Some(Named::new(both.collect::<Option<BTreeMap<_, _>>>()?))
+    }
 }
 
 impl Amount for Resources {
-    #[inline]
     fn plus(&self, other: &Resources) -> Resources {
         self.zip(other, u32::wrapping_add, u64::wrapping_add)
     }
 
-    #[inline]
     fn minus(&self, other: &Resources) -> Resources {
         self.zip(other, u32::wrapping_sub, u64::wrapping_sub)
     }
 
-    #[inline]
     fn fits_in(&self, room: &Resources) -> bool {
         self.cores <= room.cores
             && self.memory <= room.memory
@@ -218,7 +213,6 @@ impl Amount for Resources {
             && self.named().all(|(name, count)| count <= room.get(name.as_str()))
     }
 
-    #[inline]
     fn most(&self, other: &Resources) -> Resources {
         self.zip(
             other,
@@ -227,7 +221,6 @@ impl Amount for Resources {
         )
     }
 
-    #[inline]
     fn least(&self, other: &Resources) -> Resources {
         self.zip(
             other,

@@ -118,6 +118,16 @@ impl<P: Protocol> World<P> {
         self.nodes.get_mut(&node).expect("such a node").up = false;
     }
 
+    /// Puts back what a crashed node had saved before: as if it had crashed just before it saved something else.
+    pub(crate) fn unsave(&mut self, node: NodeId, record: P::Record) {
+        self.nodes.get_mut(&node).expect("such a node").records.insert(record.key(), record);
+    }
+
+    /// What a node has saved.
+    pub(crate) fn saved(&self, node: NodeId) -> impl Iterator<Item = &P::Record> {
+        self.nodes[&node].records.values()
+    }
+
     /// A crashed node starts again from what it saved.
     pub(crate) fn restart(&mut self, node: NodeId) {
         let host = self.nodes.get_mut(&node).expect("such a node");

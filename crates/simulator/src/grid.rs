@@ -97,7 +97,7 @@ impl NodeLike for Node {
 }
 
 /// The pause between two first starts: nodes of a real grid are not switched on at one instant either.
-const JOIN_GAP: Span = Span::from_millis(10);
+pub(crate) const JOIN_GAP: Span = Span::from_millis(10);
 
 impl<P: NodeLike> Grid<P> {
     /// A grid of which the first nodes have met, and to which the others come as planned.
@@ -176,7 +176,7 @@ impl<P: NodeLike> Grid<P> {
             self.world.boot(Time::ZERO, node_id(index));
         }
         for index in 0..nodes {
-            let mut luck = stream(seed, Purpose::Graph, index as u64);
+            let mut luck = stream(seed, Purpose::Acquaintance, index as u64);
             let others = rand::seq::index::sample(&mut luck, nodes - 1, degree.min(nodes - 1));
             // All but oneself, in order.
             let others =

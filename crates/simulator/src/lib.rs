@@ -1,12 +1,17 @@
 //! Drives Shoal nodes in virtual time: a world of machines, a network between them, and what befalls both.
 
+pub mod bench;
 pub mod clock;
 pub mod explore;
 pub mod faults;
 pub mod graph;
 pub mod grid;
+pub mod measures;
 pub mod network;
 pub mod processes;
+pub mod report;
+pub mod run;
+pub mod scenario;
 pub mod streams;
 pub mod timetable;
 pub mod workload;

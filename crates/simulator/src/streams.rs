@@ -34,8 +34,10 @@ pub enum Purpose {
     Clocks = 10,
     /// Arrivals of new nodes; index: 0.
     Joins = 11,
-    /// Whom a node has met at the start; index: the node.
-    Graph = 12,
+    /// Through which node a job enters the grid; index: the job.
+    Entry = 12,
+    /// Whom a node knows from the start; index: the node.
+    Acquaintance = 13,
 }
 
 /// The stream of this purpose and index under this seed.

@@ -14,6 +14,7 @@
 //! node sees what a restart of the daemon alone does: the processes are still there, or have left their exits. When the
 //! last handle is gone the machine is off, and its processes with it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -125,8 +126,8 @@ impl Machine {
             completion.complete(Outcome(task, Exit::NotStarted));
             return;
         };
-        if !self.running.contains_key(&task) {
-            self.running.insert(task, Process { end, exit, completion });
+        if let Entry::Vacant(room) = self.running.entry(task) {
+            room.insert(Process { end, exit, completion });
             self.ends.insert((end, task));
         }
     }
@@ -172,7 +173,7 @@ mod tests {
     use shoal_protocols::{Input, Shared};
 
     use super::*;
-    use crate::inbox::{Entry, Inbox};
+    use crate::inbox::{self, Inbox};
 
     const TASK: Task = Task { job: JobId([7; 16]), epoch: Epoch(1), rank: Rank(0) };
     /// Only a failing test waits for it.
@@ -202,7 +203,7 @@ mod tests {
                 .entries
                 .into_iter()
                 .map(|entry| match entry {
-                    Entry::Input(Input::Done(Outcome(TASK, exit))) => exit,
+                    inbox::Entry::Input(Input::Done(Outcome(TASK, exit))) => exit,
                     _ => panic!("only outcomes of the task come"),
                 })
                 .collect()

@@ -24,6 +24,7 @@
 //! 184 on the heap, a hold 72 more, and each of its two changes of use 64, twice where the two views differ.
 
 mod capacity;
+mod finger;
 mod plan;
 mod profile;
 mod refusal;
@@ -179,7 +180,7 @@ impl<A: Amount> Calendar<A> {
 
     /// The first start at `time` or later.
     pub fn next_start(&self, time: Time) -> Option<Time> {
-        self.starting_from(time).next().map(|reservation| reservation.interval.start())
+        self.plan.first_from(time).map(|reservation| reservation.interval.start())
     }
 
     /// When the next hold expires.
@@ -398,6 +399,9 @@ impl<A: Amount> Calendar<A> {
 
     /// A soft reservation that has to make way: the last to start of those that take what is missing.
     fn in_the_way(&self, new: &Reservation<A>) -> Option<Key> {
+        if !self.plan.has_views_apart() {
+            return None;
+        }
         let others = self.without(new.key.job);
         let at = others.first_blocked(new.interval, &new.amount, Against::Whole)?;
         let (capacity, _) = others.capacity.at(at);

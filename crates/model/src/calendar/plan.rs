@@ -35,6 +35,9 @@ struct Expiry {
     key: Key,
 }
 
+/// The least key there can be.
+const FIRST: Key = Key { job: JobId([0; 16]), epoch: Epoch(0) };
+
 /// What is known of the reservations of a subtree.
 #[derive(Clone, Debug)]
 pub(super) struct Ends {
@@ -122,10 +125,14 @@ impl<A: Amount> Plan<A> {
 
     /// The reservations of a job, by epoch.
     pub(super) fn of_job(&self, job: JobId) -> impl Iterator<Item = &Reservation<A>> {
-        self.starts
-            .iter_from(&Key { job, epoch: Epoch(0) })
-            .take_while(move |found| found.key.job == job)
-            .filter_map(|found| self.by_start.get(&(found.start, found.key)))
+        // Lookups rather than an iterator, which has its path on the heap: there is hardly ever more than one.
+        let mut next = Some(Epoch(0));
+        std::iter::from_fn(move || {
+            let epoch = next.take()?;
+            let found = self.starts.first_from(&Key { job, epoch }).filter(|found| found.key.job == job)?;
+            next = found.key.epoch.0.checked_add(1).map(Epoch);
+            self.by_start.get(&(found.start, found.key))
+        })
     }
 
     pub(super) fn iter(&self) -> Iter<'_, Reservation<A>> {
@@ -134,7 +141,12 @@ impl<A: Amount> Plan<A> {
 
     /// The reservations that start at `time` or later, by start.
     pub(super) fn iter_from(&self, time: Time) -> Iter<'_, Reservation<A>> {
-        self.by_start.iter_from(&(time, Key { job: JobId([0; 16]), epoch: Epoch(0) }))
+        self.by_start.iter_from(&(time, FIRST))
+    }
+
+    /// The first of those.
+    pub(super) fn first_from(&self, time: Time) -> Option<&Reservation<A>> {
+        self.by_start.first_from(&(time, FIRST))
     }
 
     /// Adds a reservation, or puts it in the place of the one with its key.
@@ -163,7 +175,7 @@ impl<A: Amount> Plan<A> {
 
     /// The hold that expires first, and when.
     pub(super) fn first_expiry(&self) -> Option<(Time, Key)> {
-        self.expiries.iter().next().map(|expiry| (expiry.until, expiry.key))
+        self.expiries.first_from(&(Time::ZERO, FIRST)).map(|expiry| (expiry.until, expiry.key))
     }
 
     /// A reservation that is over by `time`.

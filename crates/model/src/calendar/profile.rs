@@ -3,14 +3,15 @@
 //! Kept as the *difference* at each instant where use changes, so a reservation is two point updates, however much
 //! lies between. Each subtree knows its sum and the largest and smallest prefix sum, component by component.
 //!
-//! Finding the first instant where use does not fit is O(log n): one component too large is enough, and the
-//! largest prefix tells exactly. Finding the first where it fits is O(log n) for scalars; for vectors the smallest
-//! prefix, taken component by component, may be attained by no instant: then it only prunes, and the search may
-//! look at every change of one busy stretch.
+//! Finding the first instant where use does not fit is O(log n) (see [`Finger`]): one component too large is enough,
+//! and the largest prefix tells exactly. Finding the first where it fits is O(log n) for scalars; for vectors the
+//! smallest prefix, taken component by component, may be attained by no instant: then it only prunes, and the search
+//! may look at every change of one busy stretch.
 //!
 //! A change takes 64 bytes on the heap for `u32` (Arc header included), 48 + 4 amounts in general.
 
 use crate::amount::Amount;
+use crate::calendar::finger::Finger;
 use crate::calendar::reservation::Interval;
 use crate::calendar::tree::{Item, Iter, Node, Tree};
 use crate::time::Time;
@@ -23,17 +24,17 @@ pub(super) struct Profile<A: Amount> {
 
 /// By how much use differs from the instant before; never by nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Change<A> {
-    time: Time,
-    difference: A,
+pub(super) struct Change<A> {
+    pub(super) time: Time,
+    pub(super) difference: A,
 }
 
 /// What is known of the changes of a subtree, relative to the use before it.
 #[derive(Clone, Debug)]
-struct Prefixes<A> {
-    sum: A,
-    most: A,
-    least: A,
+pub(super) struct Prefixes<A> {
+    pub(super) sum: A,
+    pub(super) most: A,
+    pub(super) least: A,
 }
 
 impl<A: Amount> Item for Change<A> {
@@ -118,43 +119,9 @@ impl<A: Amount> Profile<A> {
         used
     }
 
-    /// The first instant after `time` where use changes.
-    pub(super) fn next_change(&self, time: Time) -> Option<Time> {
-        let mut next = None;
-        let mut at = self.changes.root();
-        while let Some(node) = at {
-            at = if node.item().time <= time {
-                node.right()
-            } else {
-                next = Some(node.item().time);
-                node.left()
-            };
-        }
-        next
-    }
-
-    /// The first instant from `from`, before `until`, where use does not fit in `room`.
-    pub(super) fn first_over(&self, from: Time, until: Time, room: &A) -> Option<Time> {
-        if from >= until {
-            return None;
-        }
-        if !self.used_at(from).fits_in(room) {
-            return Some(from);
-        }
-        let over = |most: &A, _: &A| !most.fits_in(room);
-        first(self.changes.root(), &A::default(), from, until, &over)
-    }
-
-    /// The first instant from `from`, before `until`, where use fits in `room`.
-    pub(super) fn first_within(&self, from: Time, until: Time, room: &A) -> Option<Time> {
-        if from >= until {
-            return None;
-        }
-        if self.used_at(from).fits_in(room) {
-            return Some(from);
-        }
-        let within = |_: &A, least: &A| least.fits_in(room);
-        first(self.changes.root(), &A::default(), from, until, &within)
+    /// A finger before all changes.
+    pub(super) fn finger(&self) -> Finger<'_, A> {
+        Finger::new(self.changes.root())
     }
 }
 
@@ -162,35 +129,6 @@ impl<A: Amount> Profile<A> {
 fn through<A: Amount>(before: &A, node: &Node<Change<A>>) -> A {
     let left = node.left().map_or_else(|| before.clone(), |left| before.plus(&left.summary().sum));
     left.plus(&node.item().difference)
-}
-
-/// The first change after `from`, before `until`, whose use passes the test on (most, least).
-fn first<A: Amount>(
-    node: Option<&Node<Change<A>>>,
-    before: &A,
-    from: Time,
-    until: Time,
-    test: &impl Fn(&A, &A) -> bool,
-) -> Option<Time> {
-    let node = node?;
-    let Prefixes { most, least, .. } = node.summary();
-    if !test(&before.plus(most), &before.plus(least)) {
-        return None;
-    }
-    let time = node.item().time;
-    if time > from
-        && let Some(found) = first(node.left(), before, from, until, test)
-    {
-        return Some(found);
-    }
-    if time >= until {
-        return None;
-    }
-    let here = through(before, node);
-    if time > from && test(&here, &here) {
-        return Some(time);
-    }
-    first(node.right(), &here, from, until, test)
 }
 
 /// The steps of a profile: each instant where use changes, with the use from there on.

@@ -4,8 +4,8 @@
 //! held, firm, soft, and running up to its planned end. They differ only while something is soft or runs with a
 //! planned end before its hard end; else one profile is both.
 //!
-//! A search that skips k busy stretches takes O((k+1) log n) for scalars (for vectors see the profile's caveat).
-//! With weekly capacity, a step of the week that is crossed while use alone does not decide counts as a stretch.
+//! A search that skips k busy stretches takes O(log n) for scalars and as much again for each of them, less where
+//! they are short: O(k + log n) if they have a few changes each (for vectors see the profile's caveat). With weekly capacity, a step of the week that is crossed while use alone does not decide counts as a stretch.
 //! There is no horizon: after the last change of use the week repeats, so a request that found no place within a
 //! week of unchanging use finds none in that stretch, and after the last change, none ever.
 
@@ -13,6 +13,7 @@ use std::hash::{Hash, Hasher};
 
 use crate::amount::Amount;
 use crate::calendar::capacity::{Capacity, WEEK};
+use crate::calendar::finger::Finger;
 use crate::calendar::profile::{Profile, Steps};
 use crate::calendar::reservation::Interval;
 use crate::time::{Span, Time};
@@ -102,12 +103,12 @@ impl<A: Amount> Timeline<A> {
         amount: &'a A,
         against: Against,
     ) -> impl Iterator<Item = Window> + use<'a, A> {
-        let search = self.search(amount, against);
+        let mut search = self.search(amount, against);
         let span = span.max(INSTANT);
         let mut from = Some(from);
         std::iter::from_fn(move || {
             let first = search.earliest_fit(from.take()?, span)?;
-            let blocked = search.first_blocked(first, Time::NEVER);
+            let blocked = search.first_blocked(first + span, Time::NEVER);
             from = blocked;
             Some(Window { first, last: blocked.map(|blocked| blocked - span) })
         })
@@ -121,12 +122,13 @@ impl<A: Amount> Timeline<A> {
     }
 
     fn search<'a>(&'a self, amount: &'a A, against: Against) -> Search<'a, A> {
-        let (use_, other) = match (against, &self.whole) {
+        let (first, second) = match (against, &self.whole) {
             (Against::Firm, _) | (_, None) => (&self.firm, None),
             (Against::Whole, Some(whole)) => (whole, None),
             (Against::Both, Some(whole)) => (&self.firm, Some(whole)),
         };
-        Search { capacity: &self.capacity, profile: use_, other, amount }
+        let second = second.map(|whole| Second { finger: whole.finger(), first_before: first.finger() });
+        Search { capacity: &self.capacity, amount, first: first.finger(), second }
     }
 }
 
@@ -151,17 +153,23 @@ impl<A: Amount> Hash for Timeline<A> {
 /// The shortest span.
 const INSTANT: Span = Span::from_micros(1);
 
-/// A question about one amount.
+/// A question about one amount, and how far it has been answered: what is asked next is not about earlier instants.
 struct Search<'a, A: Amount> {
     capacity: &'a Capacity<A>,
-    profile: &'a Profile<A>,
-    /// A second profile, which must leave room too.
-    other: Option<&'a Profile<A>>,
     amount: &'a A,
+    first: Finger<'a, A>,
+    /// On a second profile, which must leave room too.
+    second: Option<Second<'a, A>>,
+}
+
+struct Second<'a, A: Amount> {
+    finger: Finger<'a, A>,
+    /// Where the first finger was before it went too far.
+    first_before: Finger<'a, A>,
 }
 
 impl<A: Amount> Search<'_, A> {
-    fn earliest_fit(&self, from: Time, span: Span) -> Option<Time> {
+    fn earliest_fit(&mut self, from: Time, span: Span) -> Option<Time> {
         let span = span.max(INSTANT);
         self.room(self.capacity.most())?;
         let mut start = from;
@@ -181,7 +189,7 @@ impl<A: Amount> Search<'_, A> {
     }
 
     /// The first instant from `from`, before `until`, when the amount does not fit.
-    fn first_blocked(&self, from: Time, until: Time) -> Option<Time> {
+    fn first_blocked(&mut self, from: Time, until: Time) -> Option<Time> {
         let mut at = from;
         while at < until {
             let (capacity, change) = self.capacity.at(at);
@@ -199,7 +207,7 @@ impl<A: Amount> Search<'_, A> {
     }
 
     /// The first instant from `from` when the amount fits.
-    fn first_free(&self, from: Time) -> Option<Time> {
+    fn first_free(&mut self, from: Time) -> Option<Time> {
         let most = self.room(self.capacity.most())?;
         let mut at = from;
         let mut lap = self.lap(from);
@@ -226,18 +234,25 @@ impl<A: Amount> Search<'_, A> {
         self.amount.fits_in(capacity).then(|| capacity.minus(self.amount))
     }
 
-    fn first_over(&self, from: Time, until: Time, room: &A) -> Option<Time> {
-        let first = self.profile.first_over(from, until, room);
-        let Some(other) = self.other else { return first };
-        other.first_over(from, first.unwrap_or(until), room).or(first)
+    fn first_over(&mut self, from: Time, until: Time, room: &A) -> Option<Time> {
+        let Some(Second { finger, first_before }) = &mut self.second else {
+            return self.first.first_over(from, until, room);
+        };
+        first_before.copy(&self.first);
+        let first = self.first.first_over(from, until, room);
+        let earlier = finger.first_over(from, first.unwrap_or(until), room);
+        if earlier.is_some() {
+            std::mem::swap(&mut self.first, first_before);
+        }
+        earlier.or(first)
     }
 
-    fn first_within(&self, from: Time, until: Time, room: &A) -> Option<Time> {
-        let mut at = self.profile.first_within(from, until, room)?;
-        let Some(other) = self.other else { return Some(at) };
+    fn first_within(&mut self, from: Time, until: Time, room: &A) -> Option<Time> {
+        let mut at = self.first.first_within(from, until, room)?;
+        let Some(Second { finger, .. }) = &mut self.second else { return Some(at) };
         loop {
-            let there = other.first_within(at, until, room)?;
-            at = self.profile.first_within(there, until, room)?;
+            let there = finger.first_within(at, until, room)?;
+            at = self.first.first_within(there, until, room)?;
             if at == there {
                 return Some(at);
             }
@@ -245,14 +260,14 @@ impl<A: Amount> Search<'_, A> {
     }
 
     /// Begins to watch for a week of unchanging use; nothing to watch if no week differs from another.
-    fn lap(&self, start: Time) -> Option<Lap> {
+    fn lap(&mut self, start: Time) -> Option<Lap> {
         self.capacity.is_weekly().then(|| Lap { start, end: self.next_change(start) })
     }
 
-    fn next_change(&self, time: Time) -> Option<Time> {
-        let next = self.profile.next_change(time);
-        let other = self.other.and_then(|other| other.next_change(time));
-        next.into_iter().chain(other).min()
+    fn next_change(&mut self, time: Time) -> Option<Time> {
+        let next = self.first.next_change(time);
+        let second = self.second.as_mut().and_then(|second| second.finger.next_change(time));
+        next.into_iter().chain(second).min()
     }
 }
 
@@ -265,7 +280,7 @@ struct Lap {
 
 impl Lap {
     /// The end of the stretch, once a week of it is behind; begins anew when `at` has left the stretch.
-    fn completed_at<A: Amount>(&mut self, at: Time, search: &Search<'_, A>) -> Option<Option<Time>> {
+    fn completed_at<A: Amount>(&mut self, at: Time, search: &mut Search<'_, A>) -> Option<Option<Time>> {
         if self.end.is_some_and(|end| at >= end) {
             *self = Lap { start: at, end: search.next_change(at) };
             return None;

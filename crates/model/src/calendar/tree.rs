@@ -76,6 +76,21 @@ impl<T: Item> Tree<T> {
         None
     }
 
+    /// The first item whose key is `first` or later.
+    pub(super) fn first_from(&self, first: &T::Key) -> Option<&T> {
+        let mut found = None;
+        let mut at = self.root();
+        while let Some(node) = at {
+            at = if node.item.key() < *first {
+                node.right()
+            } else {
+                found = Some(&node.item);
+                node.left()
+            };
+        }
+        found
+    }
+
     /// Puts what `change` makes of the item with this key (if any) in its place; nothing removes it.
     pub(super) fn alter(&mut self, key: &T::Key, change: impl FnOnce(Option<&T>) -> Option<T>) {
         alter(&mut self.root, key, change);
@@ -226,7 +241,7 @@ fn alter<T: Item>(link: &mut Link<T>, key: &T::Key, change: impl FnOnce(Option<&
             }
         },
     }
-    rebalance(shared);
+    rebalance(here);
 }
 
 /// One tree of two that were siblings.
@@ -238,7 +253,7 @@ fn join<T: Item>(left: Link<T>, mut right: Link<T>) -> Link<T> {
     let top = Arc::make_mut(&mut root);
     top.left = left;
     top.right = right;
-    rebalance(&mut root);
+    rebalance(top);
     Some(root)
 }
 
@@ -248,7 +263,7 @@ fn take_first<T: Item>(link: &mut Link<T>) -> Link<T> {
     let here = Arc::make_mut(shared);
     if here.left.is_some() {
         let first = take_first(&mut here.left);
-        rebalance(shared);
+        rebalance(here);
         return first;
     }
     let rest = here.right.take();
@@ -256,48 +271,45 @@ fn take_first<T: Item>(link: &mut Link<T>) -> Link<T> {
 }
 
 /// Restores balance and summary of a node one of whose subtrees gained or lost one item.
-fn rebalance<T: Item>(shared: &mut Arc<Node<T>>) {
-    let here = Arc::make_mut(shared);
+///
+/// It works on the node, not on the link to it: to ask whether a link is shared is what costs most in a small tree.
+fn rebalance<T: Item>(here: &mut Node<T>) {
     let (left, right) = (weight(&here.left), weight(&here.right));
     if right > 3 * left {
-        let heavy = here.right.as_mut().expect("the heavier side is not empty");
+        let heavy = Arc::make_mut(here.right.as_mut().expect("the heavier side is not empty"));
         if weight(&heavy.left) >= 2 * weight(&heavy.right) {
             rotate_right(heavy);
         }
-        rotate_left(shared);
+        rotate_left(here);
     } else if left > 3 * right {
-        let heavy = here.left.as_mut().expect("the heavier side is not empty");
+        let heavy = Arc::make_mut(here.left.as_mut().expect("the heavier side is not empty"));
         if weight(&heavy.right) >= 2 * weight(&heavy.left) {
             rotate_left(heavy);
         }
-        rotate_right(shared);
+        rotate_right(here);
     } else {
         here.refresh();
     }
 }
 
-fn rotate_left<T: Item>(shared: &mut Arc<Node<T>>) {
-    let here = Arc::make_mut(shared);
+fn rotate_left<T: Item>(here: &mut Node<T>) {
     let mut raised = here.right.take().expect("a rotation raises an existing child");
     let top = Arc::make_mut(&mut raised);
     here.right = top.left.take();
     here.refresh();
-    std::mem::swap(shared, &mut raised);
-    let top = Arc::make_mut(shared);
-    top.left = Some(raised);
-    top.refresh();
+    std::mem::swap(here, top);
+    here.left = Some(raised);
+    here.refresh();
 }
 
-fn rotate_right<T: Item>(shared: &mut Arc<Node<T>>) {
-    let here = Arc::make_mut(shared);
+fn rotate_right<T: Item>(here: &mut Node<T>) {
     let mut raised = here.left.take().expect("a rotation raises an existing child");
     let top = Arc::make_mut(&mut raised);
     here.left = top.right.take();
     here.refresh();
-    std::mem::swap(shared, &mut raised);
-    let top = Arc::make_mut(shared);
-    top.right = Some(raised);
-    top.refresh();
+    std::mem::swap(here, top);
+    here.right = Some(raised);
+    here.refresh();
 }
 
 #[cfg(test)]
@@ -353,6 +365,7 @@ mod tests {
                 check(&tree.root);
                 prop_assert!(tree.iter().eq(set.iter()));
                 prop_assert!(tree.iter_from(&from).eq(set.range(from..)));
+                prop_assert_eq!(tree.first_from(&from), set.range(from..).next());
                 prop_assert_eq!(tree.get(&from), set.get(&from));
                 prop_assert_eq!(&tree, &Tree::from_sorted(set.into_iter().collect()));
             }

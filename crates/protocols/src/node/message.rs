@@ -115,6 +115,10 @@ impl two_phase::Brief for Brief {
     fn bytes(&self) -> u64 {
         minicbor::len(self) as u64
     }
+
+    fn suits(&self, job: JobId, node: NodeId) -> bool {
+        self.envelope.id() == job && self.nodes.contains(&node)
+    }
 }
 
 /// What the user asks for.
@@ -290,7 +294,7 @@ pub enum Refusal {
 const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 33] = {
+const KINDS: [&str; 35] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         two_phase::Message::<Resources, Brief>::KINDS,
@@ -299,7 +303,7 @@ const KINDS: [&str; 33] = {
         asap::Message::KINDS,
         &["started", "ended", "noted", "inquire"],
     ];
-    let mut all = [""; 33];
+    let mut all = [""; 35];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;

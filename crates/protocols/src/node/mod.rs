@@ -110,17 +110,17 @@ impl Protocol for Node {
     fn handle(&mut self, input: Input<Node>, ctx: &mut Ctx<'_, Node>) {
         match input {
             Input::Boot => {
-                self.to_overlay(Input::Boot, ctx);
+                self.tell_overlay(Input::Boot, ctx);
                 self.boot_commit(ctx);
                 self.boot_recipe(ctx);
                 self.boot_runner(ctx);
                 self.boot_owner(ctx);
             }
             Input::Command(Command::Join(introducer)) => {
-                self.to_overlay(Input::Command(cyclon::Command::Join(introducer)), ctx);
+                self.tell_overlay(Input::Command(cyclon::Command::Join(introducer)), ctx);
             }
             Input::Command(Command::Meet(nodes)) => {
-                self.to_overlay(Input::Command(cyclon::Command::Meet(nodes)), ctx);
+                self.tell_overlay(Input::Command(cyclon::Command::Meet(nodes)), ctx);
             }
             Input::Command(Command::Submit(envelope)) => self.submit(envelope, ctx),
             Input::Command(Command::Cancel(job)) => self.cancel(job, ctx),
@@ -162,7 +162,7 @@ impl Node {
 
     fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Node>) {
         if let Message::Overlay(message) = message {
-            self.to_overlay(Input::Message { from, message }, ctx);
+            self.tell_overlay(Input::Message { from, message }, ctx);
             return;
         }
         let Some(work) = &mut self.work else { return };
@@ -170,11 +170,11 @@ impl Node {
         self.on_heartbeat(heard, ctx);
         match message {
             Message::Overlay(_) => {}
-            Message::Commit(message) => self.to_commit(Input::Message { from, message }, ctx),
-            Message::Heartbeat(message) => self.to_heartbeat(Input::Message { from, message }, ctx),
-            Message::Sample(message) => self.to_sample(Input::Message { from, message }, ctx),
+            Message::Commit(message) => self.tell_commit(Input::Message { from, message }, ctx),
+            Message::Heartbeat(message) => self.tell_heartbeat(Input::Message { from, message }, ctx),
+            Message::Sample(message) => self.tell_sample(Input::Message { from, message }, ctx),
             Message::Asap(message) => {
-                self.to_asap(|asap, here, ctx| asap.handle(Input::Message { from, message }, here, ctx), ctx)
+                self.tell_asap(|asap, here, ctx| asap.handle(Input::Message { from, message }, here, ctx), ctx)
             }
             Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
             Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
@@ -185,12 +185,12 @@ impl Node {
 
     fn on_timer(&mut self, timer: Timer, ctx: &mut Ctx<'_, Node>) {
         match timer {
-            Timer::Overlay(timer) => self.to_overlay(Input::Timer(timer), ctx),
-            Timer::Commit(timer) => self.to_commit(Input::Timer(timer), ctx),
-            Timer::Heartbeat(timer) => self.to_heartbeat(Input::Timer(timer), ctx),
-            Timer::Sample(timer) => self.to_sample(Input::Timer(timer), ctx),
+            Timer::Overlay(timer) => self.tell_overlay(Input::Timer(timer), ctx),
+            Timer::Commit(timer) => self.tell_commit(Input::Timer(timer), ctx),
+            Timer::Heartbeat(timer) => self.tell_heartbeat(Input::Timer(timer), ctx),
+            Timer::Sample(timer) => self.tell_sample(Input::Timer(timer), ctx),
             Timer::Asap(timer) => {
-                self.to_asap(|asap, here, ctx| asap.handle(Input::Timer(timer), here, ctx), ctx)
+                self.tell_asap(|asap, here, ctx| asap.handle(Input::Timer(timer), here, ctx), ctx)
             }
             Timer::Again(job) => self.on_again(job, ctx),
             Timer::Overdue(job, epoch, reminder) => self.on_overdue(job, epoch, reminder, ctx),
@@ -199,7 +199,7 @@ impl Node {
         }
     }
 
-    fn to_overlay(&mut self, input: Input<Cyclon>, ctx: &mut Ctx<'_, Node>) {
+    fn tell_overlay(&mut self, input: Input<Cyclon>, ctx: &mut Ctx<'_, Node>) {
         for event in ctx.layer(|ctx| self.overlay.handle(input, ctx)) {
             let cyclon::Event::Silent(node) = event;
             ctx.report(Event::Silent(node));
@@ -216,7 +216,7 @@ impl Node {
         }
     }
 
-    fn to_commit(&mut self, input: Input<Commit>, ctx: &mut Ctx<'_, Node>) {
+    fn tell_commit(&mut self, input: Input<Commit>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         let version = work.commit.calendar().version();
         let heard = ctx.layer(|ctx| work.commit.handle(input, ctx));
@@ -253,7 +253,7 @@ impl Node {
         }
     }
 
-    fn to_heartbeat(&mut self, input: Input<Heartbeat<JobId>>, ctx: &mut Ctx<'_, Node>) {
+    fn tell_heartbeat(&mut self, input: Input<Heartbeat<JobId>>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.heartbeat.handle(input, ctx));
         self.on_heartbeat(heard, ctx);
@@ -272,9 +272,9 @@ impl Node {
 
     fn plan(&mut self, command: scheduling::Command, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
-            Some(Recipe::Sample(_)) => self.to_sample(Input::Command(command), ctx),
+            Some(Recipe::Sample(_)) => self.tell_sample(Input::Command(command), ctx),
             Some(Recipe::Asap(_)) => {
-                self.to_asap(|asap, here, ctx| asap.handle(Input::Command(command), here, ctx), ctx);
+                self.tell_asap(|asap, here, ctx| asap.handle(Input::Command(command), here, ctx), ctx);
             }
             None => {}
         }
@@ -282,8 +282,8 @@ impl Node {
 
     fn boot_recipe(&mut self, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
-            Some(Recipe::Sample(_)) => self.to_sample(Input::Boot, ctx),
-            Some(Recipe::Asap(_)) => self.to_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx),
+            Some(Recipe::Sample(_)) => self.tell_sample(Input::Boot, ctx),
+            Some(Recipe::Asap(_)) => self.tell_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx),
             None => {}
         }
     }
@@ -293,19 +293,19 @@ impl Node {
             return;
         }
         match self.work.as_ref().map(|work| &work.recipe) {
-            Some(Recipe::Asap(_)) => self.to_asap(Asap::overlay_changed, ctx),
+            Some(Recipe::Asap(_)) => self.tell_asap(Asap::overlay_changed, ctx),
             Some(Recipe::Sample(_)) | None => {}
         }
     }
 
     fn calendar_changed(&mut self, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
-            Some(Recipe::Asap(_)) => self.to_asap(Asap::calendar_changed, ctx),
+            Some(Recipe::Asap(_)) => self.tell_asap(Asap::calendar_changed, ctx),
             Some(Recipe::Sample(_)) | None => {}
         }
     }
 
-    fn to_sample(&mut self, input: Input<Sample>, ctx: &mut Ctx<'_, Node>) {
+    fn tell_sample(&mut self, input: Input<Sample>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         let Work { recipe, commit, machine, .. } = work.as_mut();
         let here = Here { overlay: &self.overlay, calendar: commit.calendar(), machine };
@@ -314,7 +314,7 @@ impl Node {
         self.on_plan(heard, ctx);
     }
 
-    fn to_asap(
+    fn tell_asap(
         &mut self,
         tell: impl FnOnce(&mut Asap, &Here<'_>, &mut Ctx<'_, Asap>),
         ctx: &mut Ctx<'_, Node>,

@@ -22,7 +22,7 @@ use crate::protocol::{Ctx, Input};
 use crate::scheduling::{self, Stuck};
 use crate::shared::Shared;
 
-/// The most jobs that a node owns, ended ones not counted.
+/// The most jobs that a node owns, those that have ended included: it knows them again when they are submitted anew.
 pub const OWNED_MAX: usize = 1_000_000;
 /// The first pause before a job without a place is looked after again; doubles each time.
 const AGAIN_LEAST: Span = Span::from_secs(5);
@@ -151,7 +151,7 @@ impl Node {
         let brief = Shared::new(Brief { envelope: owned.envelope.clone(), nodes });
         let strict = owned.envelope.job().mode() == Mode::AtMostOnce;
         let proposal = Proposal { job, start, span: limit, shares, strict, brief };
-        self.to_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
+        self.tell_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
     }
 
     pub(super) fn on_stuck(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
@@ -215,6 +215,7 @@ impl Node {
 
     pub(super) fn on_started(&mut self, from: NodeId, task: Task, at: Time, ctx: &mut Ctx<'_, Node>) {
         if self.is_current(from, task) {
+            self.note_confirmed(from, task);
             ctx.report(Event::Started(task, at));
         }
     }
@@ -225,6 +226,7 @@ impl Node {
             ctx.send(from, Message::Job(JobMessage::Noted(task)));
             return;
         }
+        self.note_confirmed(from, task);
         let Task { job, epoch, rank } = task;
         let Some(owned) = self.unended(job) else { return };
         let Phase::Placed { exits, .. } = &mut owned.phase else { return };
@@ -278,6 +280,14 @@ impl Node {
     /// Takes up what the records left open.
     pub(super) fn boot_owner(&mut self, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &self.work else { return };
+        // A crash came between a job's end and what follows from it.
+        let ended =
+            |job: &JobId| work.owned.get(job).is_none_or(|owned| matches!(owned.phase, Phase::Ended(_)));
+        let over: Vec<JobId> = work.commit.jobs().filter(ended).collect();
+        for job in over {
+            self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        }
+        let Some(work) = &self.work else { return };
         let open: Vec<JobId> = work
             .owned
             .iter()
@@ -297,7 +307,13 @@ impl Node {
                         Phase::Placed { epoch, exits } if *epoch == placement.epoch => std::mem::take(exits),
                         Phase::Placed { .. } | Phase::Seeking | Phase::Ended(_) => BTreeMap::new(),
                     };
+                    let ended: Vec<Rank> = kept.keys().copied().collect();
                     owned.phase = Phase::Placed { epoch: placement.epoch, exits: kept };
+                    for rank in ended {
+                        if let Some(&node) = placement.nodes.get(rank.0 as usize) {
+                            self.note_confirmed(node, Task { job, epoch: placement.epoch, rank });
+                        }
+                    }
                     self.watch(job, &placement, ctx);
                 }
             }
@@ -341,7 +357,7 @@ impl Node {
     fn give_up_placement(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         self.unwatch(job, placement, ctx);
         ctx.erase(Key::Exits(job));
-        self.to_commit(Input::Command(two_phase::Command::Release(job)), ctx);
+        self.tell_commit(Input::Command(two_phase::Command::Release(job)), ctx);
     }
 
     fn seek(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
@@ -362,12 +378,12 @@ impl Node {
             ctx.erase(Key::Exits(job));
         }
         self.plan(scheduling::Command::Leave(job), ctx);
-        self.to_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
     }
 
     fn watch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         for &node in &placement.nodes {
-            self.to_heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
+            self.tell_heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
         }
         let over = placement.start + placement.span + OVERDUE;
         ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
@@ -375,7 +391,7 @@ impl Node {
 
     fn unwatch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         for &node in &placement.nodes {
-            self.to_heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
+            self.tell_heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
         }
     }
 
@@ -389,6 +405,13 @@ impl Node {
                 |owned| matches!(owned.phase, Phase::Placed { epoch, .. } if epoch == task.epoch),
             );
         current && placement.epoch == task.epoch && placement.nodes.get(task.rank.0 as usize) == Some(&from)
+    }
+
+    /// What a node does shows that the placement stands there.
+    fn note_confirmed(&mut self, from: NodeId, task: Task) {
+        if let Some(work) = &mut self.work {
+            work.commit.note_confirmed(from, task.job, task.epoch);
+        }
     }
 
     /// The rank of a node in a job's placement, and the exits so far.

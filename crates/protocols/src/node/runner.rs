@@ -113,6 +113,9 @@ impl Node {
         {
             self.drop_task(task);
             ctx.erase(Key::Task(task));
+            if let Some(work) = &mut self.work {
+                work.commit.forget_finished(task.job, task.epoch);
+            }
         }
     }
 
@@ -155,6 +158,8 @@ impl Node {
             }
         }
         for task in tell {
+            // The crash may have come between the end on disk and the freeing of its time.
+            self.free(task, ctx);
             self.on_tell(task, 0, ctx);
         }
     }
@@ -165,10 +170,15 @@ impl Node {
         let Some(running) = work.tasks.get_mut(&task) else { return };
         running.state = TaskState::Ended(exit);
         ctx.save(Record::Task(task, running.owner, Some(exit)));
-        let heard = ctx.layer(|ctx| work.commit.finish(task.job, task.epoch, ctx));
-        debug_assert!(heard.is_empty(), "an ended task frees its time without a word");
-        self.calendar_changed(ctx);
+        self.free(task, ctx);
         self.on_tell(task, 0, ctx);
+    }
+
+    fn free(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        let heard = ctx.layer(|ctx| work.commit.finish(task.job, task.epoch, ctx));
+        assert!(heard.is_empty(), "an ended task frees its time without a word");
+        self.calendar_changed(ctx);
     }
 
     fn drop_task(&mut self, task: Task) {

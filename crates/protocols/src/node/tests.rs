@@ -3,6 +3,7 @@
 use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span};
 
 use super::*;
+use crate::protocol::Record as _;
 use crate::shared::Shared;
 use crate::testing::World;
 
@@ -72,4 +73,50 @@ fn job_starts_wherever_its_owner_crashed_while_placing_it_on_itself() {
         world.run_for(Span::from_secs(60));
         assert!(world.story().contains("does Start"), "crash after {crash_ms} ms\n{}", world.story());
     }
+}
+
+#[test]
+fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
+    let (wanted, other) = (envelope(Job::command(["true"])), envelope(Job::command(["false"])));
+    let me = NodeId(1);
+    let briefs = [(&wanted, vec![NodeId(2), me], 1), (&other, vec![me], 0), (&wanted, vec![NodeId(2)], 0)];
+    for (envelope, nodes, locks) in briefs {
+        let mut world = World::<Node>::new(2, config(), A_MOMENT);
+        let (job, epoch) = (wanted.id(), shoal_model::Epoch(1));
+        let (start, span) = (shoal_model::Time::from_secs(60), Span::from_secs(60));
+        let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
+        let brief = Shared::new(Brief { envelope: envelope.clone(), nodes });
+        for message in [
+            two_phase::Message::Prepare(prepare),
+            two_phase::Message::Commit { job, epoch, brief },
+            two_phase::Message::Confirm { job, epoch },
+        ] {
+            world.tell(me, Input::Message { from: NodeId(2), message: Message::Commit(message) });
+        }
+        let commit = world.core(me).commit().expect("the node takes jobs");
+        assert_eq!(commit.locks().count(), locks, "{}", world.story());
+        assert_eq!(world.core(me).tasks().count(), locks);
+    }
+}
+
+#[test]
+fn cancelled_job_is_let_go_even_if_its_owner_crashed_before_it_could_say_so() {
+    let mut world = World::<Node>::new(1, config(), A_MOMENT);
+    let begin = Some(shoal_model::Time::from_secs(600));
+    let job = envelope(Job { begin, ..Job::command(["true"]) });
+    world.command(NodeId(1), Command::Submit(job.clone()));
+    world.run_for(Span::from_secs(1));
+    let placed =
+        world.saved(NodeId(1)).find(|record| record.key() == Key::Commit(two_phase::Key::Tenure(job.id())));
+    let placed = placed.expect("the job is placed").clone();
+    world.command(NodeId(1), Command::Cancel(job.id()));
+    world.crash(NodeId(1));
+    world.unsave(NodeId(1), placed);
+    world.restart(NodeId(1));
+
+    world.run_for(Span::from_hours(1));
+    assert!(!world.story().contains("does Start"), "{}", world.story());
+    let node = world.core(NodeId(1)).commit().expect("the node takes jobs");
+    assert_eq!((node.locks().count(), node.jobs().count()), (0, 0));
+    assert_eq!(world.saved(NodeId(1)).count(), 1, "of the job only its end is left");
 }

@@ -68,7 +68,7 @@ pub enum Message {
         /// Which round of questions.
         round: u32,
         /// When I am free.
-        calendar: Option<Snapshot<Resources>>,
+        calendar: Option<Box<Snapshot<Resources>>>,
     },
 }
 
@@ -176,11 +176,12 @@ impl Recipe for Sample {
             }
             Input::Message { from, message } => match message {
                 Message::Probe { job, round, needs } => {
-                    let calendar = matches(&needs, here.machine).then(|| here.calendar.snapshot_without(job));
+                    let calendar =
+                        matches(&needs, here.machine).then(|| Box::new(here.calendar.snapshot_without(job)));
                     ctx.send(from, Message::Offer { job, round, calendar });
                 }
                 Message::Offer { job, round, calendar } => {
-                    self.on_offer(from, job, round, calendar, here, ctx)
+                    self.on_offer(from, job, round, calendar.map(|calendar| *calendar), here, ctx)
                 }
             },
             Input::Timer(Close { job, round }) => self.close(job, round, here, ctx),

@@ -11,16 +11,19 @@ use super::{
 use crate::protocol::Ctx;
 use crate::shared::Shared;
 
-/// How often a node is told to let go. One that has not heard by then is down, and asks when it is back.
-const CHASES_MAX: u8 = 20;
-/// The longest pause between two reminders to let go.
-const CHASE_MOST: Span = Span::from_mins(10);
+/// How often a node is reminded to let go, or to confirm. One that has not heard by then is down, and asks when it
+/// is back.
+const REMINDERS_MAX: u8 = 20;
+/// The longest pause between two reminders.
+const REMINDER_MOST: Span = Span::from_mins(10);
 
 /// A job that this node coordinates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Coordinated<A, B> {
     pub tenure: Tenure,
     pub attempt: Option<Attempt<A, B>>,
+    /// Who of the placement has not said that it will start there.
+    unconfirmed: BTreeSet<NodeId>,
 }
 
 /// An attempt at placing a job.
@@ -92,7 +95,10 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         vote: Vote,
         ctx: &mut Ctx<'_, Self>,
     ) {
-        let Some(attempt) = self.attempt_in(job, epoch, Phase::Preparing) else { return };
+        let Some(attempt) = self.attempt_in(job, epoch, Phase::Preparing) else {
+            self.tell_if_void(from, job, epoch, ctx);
+            return;
+        };
         if !attempt.missing.remove(&from) {
             return;
         }
@@ -107,7 +113,10 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     pub(super) fn on_committed(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
-        let Some(attempt) = self.attempt_in(job, epoch, Phase::Committing) else { return };
+        let Some(attempt) = self.attempt_in(job, epoch, Phase::Committing) else {
+            self.tell_if_void(from, job, epoch, ctx);
+            return;
+        };
         attempt.missing.remove(&from);
         if attempt.missing.is_empty() {
             self.switch(job, ctx);
@@ -116,7 +125,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     /// All have committed. Nodes that are only in the old placement let go before the new one is confirmed.
     fn switch(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
-        let Coordinated { tenure, attempt: Some(attempt) } = self.coordinated(job) else { return };
+        let Coordinated { tenure, attempt: Some(attempt), .. } = self.coordinated(job) else { return };
         let old = tenure.placed.take();
         let leaving = old.iter().flat_map(|old| old.nodes.iter().map(|&node| (node, old.epoch)));
         let leaving: Vec<(NodeId, Epoch)> =
@@ -133,51 +142,99 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     fn confirm(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
-        let Coordinated { tenure, attempt } = self.coordinated(job);
+        let Coordinated { tenure, attempt, unconfirmed } = self.coordinated(job);
         let Some(Attempt { placement, .. }) = attempt.take() else { return };
         tenure.asked.clear();
         tenure.placed = Some(placement.clone());
         ctx.save(Record::Tenure(tenure.clone()));
         let chase = !tenure.releasing.is_empty();
-        for &node in &placement.nodes {
-            ctx.send(node, Message::Confirm { job, epoch: placement.epoch });
-        }
+        *unconfirmed = placement.nodes.iter().copied().collect();
+        self.on_remind(job, placement.epoch, 0, ctx);
         if chase {
             ctx.wake_after(self.config.patience(), Timer::Chase(job, 0));
         }
         ctx.report(Event::Placed(job, placement));
     }
 
+    /// A node does not have what we asked it to commit or confirm.
     pub(super) fn on_refuse(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
-        let Some(Coordinated { tenure, attempt }) = self.coordinated.get(&job) else { return };
-        if let Some(attempt) = attempt
-            && attempt.placement.epoch == epoch
-            && attempt.placement.nodes.contains(&from)
-        {
-            match attempt.phase {
-                Phase::Preparing | Phase::Committing => {
-                    self.fail(job, Failure::Refused { by: from, next: None }, ctx);
-                }
-                // The old placement is broken already: there is nothing to fall back on.
-                Phase::Switching => {
-                    self.release(job, false, ctx);
-                    ctx.report(Event::Unplaced { job, epoch, by: Some(from) });
-                }
-            }
-        } else if tenure
-            .placed
-            .as_ref()
-            .is_some_and(|placed| placed.epoch == epoch && placed.nodes.contains(&from))
-        {
-            self.release(job, false, ctx);
-            ctx.report(Event::Unplaced { job, epoch, by: Some(from) });
+        let Some(coordinated) = self.coordinated.get(&job) else { return };
+        // Who has confirmed and ended since answers a doubled Confirm like this: it has nothing any more.
+        if coordinated.attempts(epoch, from) || coordinated.unconfirmed.contains(&from) {
+            self.on_dropped(from, job, epoch, ctx);
         }
+    }
+
+    /// A node let go of a placement.
+    pub(super) fn on_dropped(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let Some(coordinated) = self.coordinated.get(&job) else { return };
+        let placed = &coordinated.tenure.placed;
+        let stood =
+            placed.as_ref().is_some_and(|placed| placed.epoch == epoch && placed.nodes.contains(&from));
+        let phase =
+            coordinated.attempt.as_ref().filter(|_| coordinated.attempts(epoch, from)).map(|a| a.phase);
+        match phase {
+            Some(Phase::Preparing | Phase::Committing) => {
+                self.fail(job, Failure::Refused { by: from, next: None }, ctx);
+            }
+            // The old placement is broken already: there is nothing to fall back on.
+            Some(Phase::Switching) => self.unplace(job, epoch, from, ctx),
+            None if stood => self.unplace(job, epoch, from, ctx),
+            None => {}
+        }
+    }
+
+    fn unplace(&mut self, job: JobId, epoch: Epoch, by: NodeId, ctx: &mut Ctx<'_, Self>) {
+        self.release(job, false, ctx);
+        ctx.report(Event::Unplaced { job, epoch, by: Some(by) });
+    }
+
+    pub(super) fn on_confirmed(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        self.note_confirmed(from, job, epoch);
+        self.tell_if_void(from, job, epoch, ctx);
+    }
+
+    /// Messages that came twice, or very late, can bring a placement back to a node that had let go of it. What the
+    /// node says then shows it.
+    fn tell_if_void(&self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        let stands = self.coordinated.get(&job).is_some_and(|coordinated| {
+            let placed = coordinated.tenure.placed.as_ref();
+            coordinated.attempts(epoch, from)
+                || placed.is_some_and(|placed| placed.epoch == epoch && placed.nodes.contains(&from))
+        });
+        if !stands {
+            ctx.send(from, Message::Abort { job, epoch });
+        }
+    }
+
+    /// A node has said, or shown by what it does, that the placement stands there.
+    pub fn note_confirmed(&mut self, from: NodeId, job: JobId, epoch: Epoch) {
+        if let Some(Coordinated { tenure, unconfirmed, .. }) = self.coordinated.get_mut(&job)
+            && tenure.placed.as_ref().is_some_and(|placed| placed.epoch == epoch)
+        {
+            unconfirmed.remove(&from);
+        }
+    }
+
+    /// Tells who has not confirmed that the placement stands, ever more seldom.
+    pub(super) fn on_remind(&mut self, job: JobId, epoch: Epoch, reminder: u8, ctx: &mut Ctx<'_, Self>) {
+        let patience = self.config.patience();
+        let Some(Coordinated { tenure, unconfirmed, .. }) = self.coordinated.get(&job) else { return };
+        let stands = tenure.placed.as_ref().is_some_and(|placed| placed.epoch == epoch);
+        if !stands || unconfirmed.is_empty() || reminder >= REMINDERS_MAX {
+            return;
+        }
+        for &node in unconfirmed {
+            ctx.send(node, Message::Confirm { job, epoch });
+        }
+        ctx.wake_after(pause(patience, reminder), Timer::Remind(job, epoch, reminder + 1));
     }
 
     /// Takes the job off all nodes that may have it.
     pub(super) fn release(&mut self, job: JobId, over: bool, ctx: &mut Ctx<'_, Self>) {
         let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
         coordinated.attempt = None;
+        coordinated.unconfirmed.clear();
         let tenure = &mut coordinated.tenure;
         tenure.over |= over;
         let placed = tenure.placed.take().map(|placed| placed.nodes).unwrap_or_default();
@@ -222,7 +279,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     pub(super) fn on_ask(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
-        let answer = self.coordinated.get(&job).map(|Coordinated { tenure, attempt }| {
+        let answer = self.coordinated.get(&job).map(|Coordinated { tenure, attempt, .. }| {
             let attempt =
                 attempt.as_ref().filter(|a| a.placement.epoch == epoch && a.placement.nodes.contains(&from));
             let placed = tenure.placed.as_ref().filter(|p| p.epoch == epoch && p.nodes.contains(&from));
@@ -284,7 +341,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         if tenure.releasing.is_empty() {
             return;
         }
-        if reminder >= CHASES_MAX {
+        if reminder >= REMINDERS_MAX {
             tenure.releasing.clear();
             if tenure.over {
                 self.coordinated.remove(&job);
@@ -297,21 +354,25 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         for &(node, upto) in &tenure.releasing {
             ctx.send(node, Message::Release { job, upto });
         }
-        let pause = (patience * (1 << reminder.min(20))).min(CHASE_MOST);
-        ctx.wake_after(pause, Timer::Chase(job, reminder + 1));
+        ctx.wake_after(pause(patience, reminder), Timer::Chase(job, reminder + 1));
     }
 
     /// A crash on the way means abort: whoever was asked is told to let go.
     pub(super) fn boot_coordinator(&mut self, ctx: &mut Ctx<'_, Self>) {
         let jobs: Vec<JobId> = self.coordinated.keys().copied().collect();
         for job in jobs {
-            let Coordinated { tenure, .. } = self.coordinated(job);
+            let Coordinated { tenure, unconfirmed, .. } = self.coordinated(job);
             let (epoch, asked) = (tenure.last, !tenure.asked.is_empty());
-            if tenure.placed.is_some() {
+            if let Some(placed) = &tenure.placed {
+                // Who has confirmed is not on the disk. The layer above knows who has ended, and asking the others
+                // again does no harm.
+                unconfirmed.extend(&placed.nodes);
+                let (stands, chase) = (placed.epoch, !tenure.releasing.is_empty());
                 for node in std::mem::take(&mut tenure.asked) {
                     ctx.send(node, Message::Abort { job, epoch });
                 }
-                if !tenure.releasing.is_empty() {
+                self.on_remind(job, stands, 0, ctx);
+                if chase {
                     ctx.wake_after(self.config.patience(), Timer::Chase(job, 0));
                 }
             } else if asked || !tenure.releasing.is_empty() {
@@ -324,7 +385,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     pub(super) fn restore_tenure(&mut self, tenure: Tenure) {
-        let coordinated = Coordinated { attempt: None, tenure };
+        let coordinated = Coordinated { tenure, attempt: None, unconfirmed: BTreeSet::new() };
         self.coordinated.insert(coordinated.tenure.job, coordinated);
     }
 
@@ -341,14 +402,15 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     /// Says to whoever has not answered what this phase has to say.
     fn tell_missing(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
-        let Coordinated { tenure, attempt: Some(attempt) } = self.coordinated(job) else { return };
+        let Coordinated { tenure, attempt: Some(attempt), .. } = self.coordinated(job) else { return };
         let Placement { epoch, start, span, ref nodes } = attempt.placement;
         match attempt.phase {
             Phase::Preparing => {
                 for (&node, amount) in nodes.iter().zip(&attempt.amounts) {
                     if attempt.missing.contains(&node) {
                         let amount = amount.clone();
-                        ctx.send(node, Message::Prepare(Prepare { job, epoch, start, span, amount }));
+                        let prepare = Prepare { job, epoch, start, span, amount };
+                        ctx.send(node, Message::Prepare(Box::new(prepare)));
                     }
                 }
             }
@@ -377,7 +439,18 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 }
 
+/// The pause after a reminder: doubles each time, up to a bound.
+fn pause(patience: Span, reminder: u8) -> Span {
+    (patience * (1 << reminder.min(20))).min(REMINDER_MOST)
+}
+
 impl<A, B> Coordinated<A, B> {
+    /// Whether a node is part of the attempt with this epoch.
+    fn attempts(&self, epoch: Epoch, node: NodeId) -> bool {
+        let placement = self.attempt.as_ref().map(|attempt| &attempt.placement);
+        placement.is_some_and(|placement| placement.epoch == epoch && placement.nodes.contains(&node))
+    }
+
     fn new(job: JobId) -> Coordinated<A, B> {
         let tenure = Tenure {
             job,
@@ -387,6 +460,6 @@ impl<A, B> Coordinated<A, B> {
             releasing: Vec::new(),
             over: false,
         };
-        Coordinated { tenure, attempt: None }
+        Coordinated { tenure, attempt: None, unconfirmed: BTreeSet::new() }
     }
 }

@@ -13,11 +13,18 @@ use crate::shared::Shared;
 pub trait Brief: Clone + Debug + Eq + Hash + Send + Sync {
     /// What it is accounted for on the wire.
     fn bytes(&self) -> u64;
+
+    /// Whether it tells this node how to start this job, and not another.
+    fn suits(&self, job: JobId, node: NodeId) -> bool;
 }
 
 impl Brief for () {
     fn bytes(&self) -> u64 {
         0
+    }
+
+    fn suits(&self, _job: JobId, _node: NodeId) -> bool {
+        true
     }
 }
 
@@ -25,7 +32,7 @@ impl Brief for () {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message<A, B> {
     /// C → P: can you? Answered by [`Message::Vote`].
-    Prepare(Prepare<A>),
+    Prepare(Box<Prepare<A>>),
     /// P → C: yes, held; or no, and when it could be.
     Vote {
         /// Which job.
@@ -51,15 +58,30 @@ pub enum Message<A, B> {
         /// Which of its placements.
         epoch: Epoch,
     },
-    /// P → C: I do not have it (any more).
+    /// P → C: I do not have what you want committed or confirmed.
     Refuse {
         /// Which job.
         job: JobId,
         /// Which of its placements.
         epoch: Epoch,
     },
-    /// C → P: it is on everybody's disk; start it when its time comes.
+    /// P → C: I had it, and let go: its time ran out, or there is no room any more.
+    Dropped {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+    },
+    /// C → P: it is on everybody's disk; start it when its time comes. Answered by [`Message::Confirmed`] or
+    /// [`Message::Refuse`], and repeated until then.
     Confirm {
+        /// Which job.
+        job: JobId,
+        /// Which of its placements.
+        epoch: Epoch,
+    },
+    /// P → C: it will start here.
+    Confirmed {
         /// Which job.
         job: JobId,
         /// Which of its placements.
@@ -234,7 +256,9 @@ impl<A: Amount, B: Brief> protocol::Message for Message<A, B> {
         "commit",
         "committed",
         "refuse",
+        "dropped",
         "confirm",
+        "confirmed",
         "abort",
         "release",
         "released",
@@ -248,11 +272,13 @@ impl<A: Amount, B: Brief> protocol::Message for Message<A, B> {
             Message::Commit { .. } => 2,
             Message::Committed { .. } => 3,
             Message::Refuse { .. } => 4,
-            Message::Confirm { .. } => 5,
-            Message::Abort { .. } => 6,
-            Message::Release { .. } => 7,
-            Message::Released { .. } => 8,
-            Message::Ask { .. } => 9,
+            Message::Dropped { .. } => 5,
+            Message::Confirm { .. } => 6,
+            Message::Confirmed { .. } => 7,
+            Message::Abort { .. } => 8,
+            Message::Release { .. } => 9,
+            Message::Released { .. } => 10,
+            Message::Ask { .. } => 11,
         }
     }
 
@@ -263,7 +289,9 @@ impl<A: Amount, B: Brief> protocol::Message for Message<A, B> {
             Message::Vote { .. }
             | Message::Committed { .. }
             | Message::Refuse { .. }
+            | Message::Dropped { .. }
             | Message::Confirm { .. }
+            | Message::Confirmed { .. }
             | Message::Abort { .. }
             | Message::Release { .. }
             | Message::Released { .. }

@@ -8,6 +8,7 @@
 //!     │◀─────────── Committed ─│  on my disk                      (lock saved before)
 //!     │                        │  … nodes only in the old placement: Release, Released
 //!     │── Confirm ────────────▶│  on everybody's disk: start it   (placement saved before)
+//!     │◀─────────── Confirmed ─│
 //!     │
 //!     │── Abort ──────────────▶│  somebody said no, or nothing
 //!     │◀───────────────── Ask ─│  I am in doubt
@@ -22,21 +23,26 @@
 //! - **Make before break**: a job that is placed can be placed anew with the next epoch. Nodes ignore the job's
 //!   own older reservation when they vote, and keep it until the new one is confirmed. Nodes that are only in the
 //!   old placement are released before Confirm, so that the two do not both start.
+//! - **A job has one coordinator** as long as a node has promised something to it; others are refused.
 //! - **Epochs only grow**, are saved before they are used, and are used for one set of nodes each.
 //!
 //! Specification: Fiscato, Costa, Pierre 2008, "two-phase commit over reservations". Done otherwise: the decision
 //! is recorded after the acknowledgements of Commit instead of before Commit. A hold may expire under a Commit, so
 //! only acknowledged commits make a placement, and recording the decision once, after them, saves a write.
-//! At rest each switch costs 5 n messages, and 2 for each node released.
+//! And Confirm is answered and repeated: a node that let go and crashed before it could say so would otherwise be
+//! missed when the others start. A placement costs 6 n messages, and 2 for each node released.
 
 mod coordinator;
 mod message;
 mod participant;
+#[cfg(test)]
+mod strangers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use shoal_model::calendar::{Calendar, Capacity};
+use shoal_model::job::MAX_NODES_PER_JOB;
 use shoal_model::{Amount, Epoch, JobId, NodeId, Span, Time};
 
 use crate::protocol::{Ctx, Input, Layer, Never, Protocol};
@@ -48,8 +54,10 @@ pub use participant::Stage;
 
 /// The most locks that a node keeps; beyond it votes no.
 pub const LOCKS_MAX: usize = 100_000;
+/// The most of them for one coordinator other than the node itself, so that none can keep out the others.
+pub const LOCKS_PER_PEER_MAX: usize = LOCKS_MAX / 4;
 /// The most nodes that a job can be placed on.
-pub const NODES_MAX: usize = 65_536;
+pub const NODES_MAX: usize = MAX_NODES_PER_JOB as usize;
 
 /// What the commit can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -121,6 +129,8 @@ pub struct Proposal<A, B> {
 pub enum Timer {
     /// As coordinator: who has not answered?
     Retry(JobId, Epoch),
+    /// As coordinator: who has not confirmed? With the number of the reminder.
+    Remind(JobId, Epoch, u8),
     /// As coordinator: who has not let go? With the number of the reminder.
     Chase(JobId, u8),
     /// As participant: what has become of this lock?
@@ -176,6 +186,10 @@ pub struct TwoPhase<A: Amount, B> {
     config: Config,
     calendar: Calendar<A>,
     locks: BTreeMap<(JobId, Epoch), Locked<A, B>>,
+    /// Placements that have ended here, until the layer above says that their coordinator knows.
+    finished: BTreeSet<(JobId, Epoch)>,
+    /// How many of the locks each coordinator has.
+    locks_of: BTreeMap<NodeId, usize>,
     coordinated: BTreeMap<JobId, Coordinated<A, B>>,
     /// Saved locks for which there is no longer room, because the owner gives less than before.
     unfit: Vec<Lock<A, B>>,
@@ -203,6 +217,8 @@ impl<A: Amount, B: Brief> Protocol for TwoPhase<A, B> {
             config: setting.config,
             calendar: Calendar::new(setting.capacity.clone()),
             locks: BTreeMap::new(),
+            finished: BTreeSet::new(),
+            locks_of: BTreeMap::new(),
             coordinated: BTreeMap::new(),
             unfit: Vec::new(),
         };
@@ -225,11 +241,13 @@ impl<A: Amount, B: Brief> Protocol for TwoPhase<A, B> {
             Input::Command(Command::Release(job)) => self.release(job, false, ctx),
             Input::Command(Command::Forget(job)) => self.release(job, true, ctx),
             Input::Message { from, message } => match message {
-                Message::Prepare(prepare) => self.on_prepare(from, prepare, ctx),
+                Message::Prepare(prepare) => self.on_prepare(from, *prepare, ctx),
                 Message::Vote { job, epoch, vote } => self.on_vote(from, job, epoch, vote, ctx),
                 Message::Commit { job, epoch, brief } => self.on_commit(from, job, epoch, brief, ctx),
                 Message::Committed { job, epoch } => self.on_committed(from, job, epoch, ctx),
                 Message::Refuse { job, epoch } => self.on_refuse(from, job, epoch, ctx),
+                Message::Dropped { job, epoch } => self.on_dropped(from, job, epoch, ctx),
+                Message::Confirmed { job, epoch } => self.on_confirmed(from, job, epoch, ctx),
                 Message::Confirm { job, epoch } => self.on_confirm(from, job, epoch, ctx),
                 Message::Abort { job, epoch } => self.on_abort(from, job, epoch, ctx),
                 Message::Release { job, upto } => self.on_release(from, job, upto, ctx),
@@ -237,6 +255,7 @@ impl<A: Amount, B: Brief> Protocol for TwoPhase<A, B> {
                 Message::Ask { job, epoch } => self.on_ask(from, job, epoch, ctx),
             },
             Input::Timer(Timer::Retry(job, epoch)) => self.on_retry(job, epoch, ctx),
+            Input::Timer(Timer::Remind(job, epoch, reminder)) => self.on_remind(job, epoch, reminder, ctx),
             Input::Timer(Timer::Chase(job, reminder)) => self.on_chase(job, reminder, ctx),
             Input::Timer(Timer::Doubt(job, epoch)) => self.on_doubt(job, epoch, ctx),
             Input::Done(never) => match never {},
@@ -248,6 +267,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     /// What is reserved on this node.
     pub fn calendar(&self) -> &Calendar<A> {
         &self.calendar
+    }
+
+    /// The jobs that this node coordinates, those not counted that it was told to forget.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.coordinated.iter().filter(|(_, coordinated)| !coordinated.tenure.over).map(|(&job, _)| job)
     }
 
     /// Where a job that this node coordinates is placed.

@@ -1,9 +1,13 @@
 //! The participant's side: holds, promises, asks when in doubt, lets go.
 
+use std::collections::btree_map::Entry;
+
 use shoal_model::calendar::{self, Against, Booking, Interval, Refusal};
 use shoal_model::{Amount, Epoch, JobId, NodeId, Span, Time};
 
-use super::{Brief, Event, Key, LOCKS_MAX, Lock, Message, Prepare, Record, Timer, TwoPhase, Vote};
+use super::{
+    Brief, Event, Key, LOCKS_MAX, LOCKS_PER_PEER_MAX, Lock, Message, Prepare, Record, Timer, TwoPhase, Vote,
+};
 use crate::protocol::Ctx;
 use crate::shared::Shared;
 
@@ -41,7 +45,12 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     fn hold(&mut self, coordinator: NodeId, prepare: Prepare<A>, ctx: &mut Ctx<'_, Self>) -> Vote {
         let Prepare { job, epoch, start, span, amount } = prepare;
-        if self.locks.len() >= LOCKS_MAX {
+        // A job has one coordinator: nobody else may push its reservation aside.
+        let of_job = self.locks.range((job, Epoch(0))..=(job, Epoch(u32::MAX)));
+        let others = of_job.map(|(_, locked)| locked.lock.coordinator).any(|other| other != coordinator);
+        let share = if coordinator == ctx.me { LOCKS_MAX } else { LOCKS_PER_PEER_MAX };
+        let has = self.locks_of.get(&coordinator).copied().unwrap_or_default();
+        if others || has >= share || self.locks.len() >= LOCKS_MAX {
             return Vote::No(None);
         }
         // What should have begun already can only begin late.
@@ -59,7 +68,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             Err(_) => return Vote::No(None),
         }
         let lock = Lock { job, epoch, coordinator, start, span, amount, confirmed: false, brief: None };
-        self.locks.insert((job, epoch), Locked { lock, stage: Stage::Held, until });
+        self.keep_lock(Locked { lock, stage: Stage::Held, until });
         ctx.wake_at(self.ask_at(until), Timer::Doubt(job, epoch));
         Vote::Yes
     }
@@ -78,6 +87,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             return;
         };
         if locked.stage == Stage::Held {
+            if !brief.suits(job, ctx.me) {
+                self.drop_lock(job, epoch, ctx);
+                ctx.send(from, Message::Refuse { job, epoch });
+                return;
+            }
             locked.stage = Stage::Committed;
             locked.lock.brief = Some(brief);
             ctx.save(Record::Lock(locked.lock.clone()));
@@ -93,12 +107,16 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     pub(super) fn on_confirm(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        if self.finished.contains(&(job, epoch)) {
+            ctx.send(from, Message::Confirmed { job, epoch });
+            return;
+        }
         let Some(locked) = self.locked_by(from, job, epoch, ctx.now) else {
             ctx.send(from, Message::Refuse { job, epoch });
             return;
         };
         match locked.stage {
-            Stage::Confirmed => {}
+            Stage::Confirmed => ctx.send(from, Message::Confirmed { job, epoch }),
             // We never said Committed in this life; what stands there is another promise.
             Stage::Held => ctx.send(from, Message::Refuse { job, epoch }),
             Stage::Committed => {
@@ -106,6 +124,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
                 locked.until = Time::NEVER;
                 locked.lock.confirmed = true;
                 ctx.save(Record::Lock(locked.lock.clone()));
+                ctx.send(from, Message::Confirmed { job, epoch });
                 ctx.report(Event::Confirmed(job, epoch));
                 if let Some(before) = epoch.0.checked_sub(1) {
                     self.drop_locks(job, Epoch(before), ctx);
@@ -136,7 +155,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
         if until <= ctx.now {
             self.drop_lock(job, epoch, ctx);
-            ctx.send(coordinator, Message::Refuse { job, epoch });
+            ctx.send(coordinator, Message::Dropped { job, epoch });
             return;
         }
         // One reminder serves a lock for all its life: the coordinator's word may have put the doubt off.
@@ -153,7 +172,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     pub(super) fn boot_participant(&mut self, ctx: &mut Ctx<'_, Self>) {
         for Lock { job, epoch, coordinator, .. } in std::mem::take(&mut self.unfit) {
             ctx.erase(Key::Lock(job, epoch));
-            ctx.send(coordinator, Message::Refuse { job, epoch });
+            ctx.send(coordinator, Message::Dropped { job, epoch });
             ctx.report(Event::Released(job, epoch));
         }
         let until = ctx.now + self.config.hold();
@@ -175,17 +194,24 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             self.calendar.book(key, interval, lock.amount.clone(), Booking::Firm, Against::Firm).is_ok()
         });
         if booked {
-            self.locks.insert((lock.job, lock.epoch), Locked { lock, stage, until: Time::NEVER });
+            self.keep_lock(Locked { lock, stage, until: Time::NEVER });
         } else {
             self.unfit.push(lock);
         }
     }
 
-    /// Ends a job's stay here: its time is free at once, and nothing is remembered of it.
+    /// Ends a job's stay here: its time is free at once. That it was confirmed is remembered until
+    /// [`TwoPhase::forget_finished`], for a coordinator that has not heard of it.
     pub fn finish(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
+        self.finished.insert((job, epoch));
         if self.forget_lock(job, epoch).is_some() {
             ctx.erase(Key::Lock(job, epoch));
         }
+    }
+
+    /// The coordinator knows that the placement has ended here.
+    pub fn forget_finished(&mut self, job: JobId, epoch: Epoch) {
+        self.finished.remove(&(job, epoch));
     }
 
     /// Drops all locks of a job up to an epoch.
@@ -207,8 +233,19 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
     }
 
+    fn keep_lock(&mut self, locked: Locked<A, B>) {
+        *self.locks_of.entry(locked.lock.coordinator).or_default() += 1;
+        self.locks.insert((locked.lock.job, locked.lock.epoch), locked);
+    }
+
     fn forget_lock(&mut self, job: JobId, epoch: Epoch) -> Option<Locked<A, B>> {
         let locked = self.locks.remove(&(job, epoch))?;
+        if let Entry::Occupied(mut count) = self.locks_of.entry(locked.lock.coordinator) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
         let released = self.calendar.release(calendar::Key { job, epoch });
         assert!(released.is_ok(), "a lock stands in the calendar: {job:?}");
         Some(locked)

@@ -1,0 +1,103 @@
+//! `shoal bench cyclon`: node-cycles a second and bytes a node.
+
+use serde::Serialize;
+use shoal_simulator::bench::cyclon::{self, CACHE, PERIOD, SHUFFLE, Size, Speed};
+
+use crate::error::Error;
+use crate::output::{Options, Table};
+
+/// What `shoal bench cyclon` is told.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Have this many nodes
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    nodes: u32,
+    /// Have each node shuffle this often
+    #[arg(long, value_name = "C", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    cycles: u32,
+    /// Use this many threads; the bare loop has one
+    #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+    /// Draw all chance from this seed
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Run the bare loop only
+    #[arg(long, conflicts_with = "threads")]
+    bare: bool,
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Printed {
+    nodes: u32,
+    cycles: u32,
+    threads: u16,
+    seed: u64,
+    cache: usize,
+    shuffle: usize,
+    period_s: u64,
+    #[serde(flatten)]
+    speed: Speed,
+    /// The bare loop, where it ran beside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bare: Option<Speed>,
+    /// Node-cycles a second beside those of the bare loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio: Option<f64>,
+}
+
+/// Measures.
+pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
+    let &Arguments { nodes, cycles, threads, seed, bare } = arguments;
+    let least = CACHE + 1;
+    if (nodes as usize) < least {
+        return Err(Error::user(format!(
+            "--nodes {nodes}: must be at least {least}, so that caches of {CACHE} can be full"
+        )));
+    }
+    let size = Size { nodes, cycles, seed };
+    // The world first: the peak of its memory would hide behind that of the loop.
+    let (speed, beside) = if bare {
+        (cyclon::bare(size), None)
+    } else {
+        (cyclon::world(size, threads.into()), Some(cyclon::bare(size)))
+    };
+    let printed = Printed {
+        nodes,
+        cycles,
+        threads,
+        seed,
+        cache: CACHE,
+        shuffle: SHUFFLE,
+        period_s: PERIOD.as_secs(),
+        speed,
+        // Of two in one process, only the first can tell its memory.
+        bare: beside.map(|bare| Speed { bytes_per_node: None, ..bare }),
+        ratio: beside.map(|bare| speed.node_cycles_per_s / bare.node_cycles_per_s),
+    };
+    output.print(&printed, || table(&printed))
+}
+
+fn table(printed: &Printed) -> Table {
+    let mut table = Table::new(["", "node-cycles/s", "bytes/node", "run s", "build s"]);
+    let mut row = |title: &str, speed: &Speed| {
+        table.row([
+            title.to_owned(),
+            format!("{:.0}", speed.node_cycles_per_s),
+            speed.bytes_per_node.map_or_else(|| "-".to_owned(), |bytes| format!("{bytes:.0}")),
+            format!("{:.2}", speed.elapsed_s),
+            format!("{:.2}", speed.build_s),
+        ]);
+    };
+    match &printed.bare {
+        None => row("bare loop", &printed.speed),
+        Some(bare) => {
+            row("through nodes", &printed.speed);
+            row("bare loop", bare);
+        }
+    }
+    if let Some(ratio) = printed.ratio {
+        table.row(["ratio".to_owned(), format!("{ratio:.2}"), String::new(), String::new(), String::new()]);
+    }
+    table
+}

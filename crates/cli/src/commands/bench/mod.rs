@@ -1,0 +1,22 @@
+//! `shoal bench`: how fast this program is.
+
+mod cyclon;
+
+use crate::error::Error;
+use crate::output::Options;
+
+/// What can be measured.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Simulate a gossip overlay through whole nodes, beside the same work as a bare loop
+    Cyclon(cyclon::Arguments),
+}
+
+impl Command {
+    /// Does it.
+    pub fn run(self, output: Options) -> Result<(), Error> {
+        match self {
+            Command::Cyclon(arguments) => cyclon::run(&arguments, output),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! `shoal sim`: the simulator.
+
+mod run;
+mod trace;
+
+use crate::error::Error;
+use crate::output::Options;
+
+/// What the simulator can be asked for.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Run a scenario and write what came of it
+    Run(run::Arguments),
+    /// Describe a workload trace
+    Trace(trace::Arguments),
+}
+
+impl Command {
+    /// Does it.
+    pub fn run(self, output: Options) -> Result<(), Error> {
+        match self {
+            Command::Run(arguments) => run::run(arguments, output),
+            Command::Trace(arguments) => trace::run(&arguments, output),
+        }
+    }
+}

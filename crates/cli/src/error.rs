@@ -1,0 +1,112 @@
+//! What went wrong, whose fault it was, and what to try.
+
+use std::io;
+use std::process::ExitCode;
+
+use shoal_simulator::report::FolderError;
+use shoal_simulator::scenario;
+use shoal_simulator::workload::WorkloadError;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    message: String,
+    hints: Vec<String>,
+}
+
+/// Whose fault it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The command line asks for what cannot be.
+    User,
+    /// A file that was given makes no sense.
+    Config,
+    /// Neither: the system, or this program.
+    Internal,
+}
+
+impl Error {
+    /// The command line asks for what cannot be.
+    pub fn user(message: impl Into<String>) -> Error {
+        Error { kind: Kind::User, message: message.into(), hints: Vec::new() }
+    }
+
+    /// A file that was given makes no sense.
+    pub fn config(message: impl Into<String>) -> Error {
+        Error { kind: Kind::Config, ..Error::user(message) }
+    }
+
+    /// Something else went wrong.
+    pub fn internal(message: impl Into<String>) -> Error {
+        Error { kind: Kind::Internal, ..Error::user(message) }
+    }
+
+    /// The same with something to try.
+    pub fn hint(mut self, hint: impl Into<String>) -> Error {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Tells the user, and says how to end.
+    pub fn tell(&self) -> ExitCode {
+        eprintln!("error: {}", self.message);
+        for hint in &self.hints {
+            eprintln!("hint: {hint}");
+        }
+        match self.kind {
+            Kind::User | Kind::Config => ExitCode::from(2),
+            Kind::Internal => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl From<scenario::Error> for Error {
+    fn from(error: scenario::Error) -> Error {
+        let told = Error::config(error.to_string());
+        match error {
+            scenario::Error::Unreadable { .. } => {
+                told.hint("a scenario is a TOML file, such as scenarios/skeleton.toml")
+            }
+            scenario::Error::Workload(error) => Error::from(error),
+            scenario::Error::Syntax { .. } | scenario::Error::Field { .. } | scenario::Error::Network(_) => {
+                told
+            }
+        }
+    }
+}
+
+impl From<WorkloadError> for Error {
+    fn from(error: WorkloadError) -> Error {
+        let told = Error::config(error.to_string());
+        match error {
+            WorkloadError::Open { .. } => told.hint("a trace is an SWF or GWF file, plain, .gz or .xz"),
+            WorkloadError::Line { .. } => {
+                told.hint("in a scenario, `bad_lines = \"drop\"` in [workload] passes over such lines")
+            }
+            WorkloadError::Read { .. }
+            | WorkloadError::Truncated { .. }
+            | WorkloadError::Packed { .. }
+            | WorkloadError::Empty { .. }
+            | WorkloadError::NothingLeft { .. }
+            | WorkloadError::Setting { .. } => told,
+        }
+    }
+}
+
+impl From<FolderError> for Error {
+    fn from(error: FolderError) -> Error {
+        let told = Error::user(error.to_string());
+        match error {
+            FolderError::NotEmpty(_) => told.hint("--force replaces what is there"),
+            FolderError::NotAFolder(_) => told,
+            FolderError::Unwritable { .. } => told.hint("--out names the folder for the results"),
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        Error::internal(error.to_string())
+    }
+}

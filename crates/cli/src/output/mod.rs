@@ -1,0 +1,33 @@
+//! How results are shown: as a table for people or as JSON for programs.
+
+mod json;
+mod table;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+pub use table::Table;
+
+use crate::error::Error;
+
+/// How results are shown.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Options {
+    /// Print JSON instead of a table
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl Options {
+    /// Prints results to stdout.
+    pub fn print(self, data: &impl Serialize, table: impl FnOnce() -> Table) -> Result<(), Error> {
+        let text = if self.json { json::render(data)? } else { table().to_string() };
+        let mut stdout = io::stdout().lock();
+        match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+            // Whoever reads has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            done => Ok(done?),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Shows how far long work is: a bar on stderr, and only where somebody watches.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use shoal_simulator::grid::Grid;
+use shoal_simulator::run::{Progress, Watch};
+
+/// A bar that counts jobs as they end.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar with nothing on it yet; hidden where stderr is no terminal.
+    pub fn new() -> Bar {
+        let bar = ProgressBar::new(1);
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} jobs ended  {msg}  {elapsed}");
+        bar.set_style(style.expect("a template that makes sense"));
+        Bar(bar)
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Watch for Bar {
+    fn pause(&mut self, _grid: &mut Grid, progress: Progress) {
+        self.0.set_length(progress.jobs as u64);
+        self.0.set_position(progress.ended as u64);
+        self.0.set_message(format!("{} of at most {}", progress.now, progress.until));
+    }
+}

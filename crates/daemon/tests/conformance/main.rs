@@ -1,0 +1,13 @@
+//! One conversation, two arms: what a user is told by simulated and by real nodes is the same.
+//!
+//! A script of [`scripts`] speaks to an [`arm::Arm`] and says what the user must be told. The [`simulated`] arm is the
+//! simulator's grid; the [`real`] arm is threads, the real clock, a journal per node and a switchboard. This is the one
+//! place where the two meet.
+
+mod arm;
+mod codec;
+mod real;
+mod restart;
+mod scripts;
+mod simulated;
+mod told;

@@ -1,0 +1,206 @@
+//! The real arm: a thread, a real clock and a journal for each node, and a switchboard between them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rand_xoshiro::rand_core::SeedableRng;
+use shoal_daemon::{Clock, Driver, Journal, Network, Pretend, Running, Setup, Store, Switchboard, store};
+use shoal_model::{NodeId, Time};
+use shoal_protocols::Chance;
+use shoal_protocols::node::{Command, Event, Key, Message, Node, Record};
+use tempfile::TempDir;
+
+use crate::arm::{Arm, NODES, configuration, others};
+
+/// Long enough for a machine that does something else as well; only a failing test waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Real {
+    folder: TempDir,
+    clock: Clock,
+    started: Instant,
+    switchboard: Switchboard<Node>,
+    up: BTreeMap<NodeId, Up>,
+    told: Told,
+}
+
+type Told = Arc<Mutex<Vec<(NodeId, Event)>>>;
+
+/// A machine that is on.
+struct Up {
+    running: Running<Node>,
+    fuse: Fuse,
+    machine: Pretend,
+}
+
+/// What cuts a node off from its disk, its peers and its users: before a sync, or right after one.
+#[derive(Clone)]
+pub struct Fuse {
+    /// Half syncs until it blows; below zero for one that does not.
+    left: Arc<AtomicI64>,
+}
+
+impl Fuse {
+    fn sound() -> Fuse {
+        Fuse { left: Arc::new(AtomicI64::new(-1)) }
+    }
+
+    fn blow(&self) {
+        self.left.store(0, Ordering::SeqCst);
+    }
+
+    fn is_blown(&self) -> bool {
+        self.left.load(Ordering::SeqCst) == 0
+    }
+
+    /// Burns down by half a sync, if it burns at all.
+    fn burn(&self) -> Result<(), store::Error> {
+        let burning = |left| if left > 0 { Some(left - 1) } else { None };
+        let _ = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, burning);
+        if self.is_blown() {
+            let blown = io::Error::other("the fuse has blown");
+            return Err(store::Error::io("sync", Path::new("journal"))(blown));
+        }
+        Ok(())
+    }
+}
+
+/// A part of a machine that is dead once its fuse has blown.
+struct Fused<T> {
+    fuse: Fuse,
+    part: T,
+}
+
+impl Store<Record> for Fused<Journal<Record>> {
+    fn save(&mut self, record: &Record) -> Result<(), store::Error> {
+        self.part.save(record)
+    }
+
+    fn erase(&mut self, key: &Key) -> Result<(), store::Error> {
+        self.part.erase(key)
+    }
+
+    fn sync(&mut self) -> Result<(), store::Error> {
+        self.fuse.burn()?;
+        self.part.sync()?;
+        self.fuse.burn()
+    }
+
+    fn tidy(&mut self) -> Result<(), store::Error> {
+        self.part.tidy()
+    }
+}
+
+impl<N: Network<Message>> Network<Message> for Fused<N> {
+    fn send(&mut self, to: NodeId, message: Message) {
+        if !self.fuse.is_blown() {
+            self.part.send(to, message);
+        }
+    }
+}
+
+impl Real {
+    /// The folder of a node's journal.
+    pub fn home(&self, node: NodeId) -> PathBuf {
+        self.folder.path().join(node.to_string())
+    }
+
+    /// Stops only the program that drives the node; what runs on its machine runs on.
+    pub fn kill(&mut self, node: NodeId) -> Pretend {
+        let Up { running, fuse, machine } = self.up.remove(&node).expect("the node is up");
+        fuse.blow();
+        self.switchboard.disconnect(node);
+        running.mailbox().stop();
+        // Told to stop, or stopped by a sync that failed: dead in any case.
+        drop(running.join());
+        machine
+    }
+
+    /// Starts the program again on its machine.
+    pub fn start(&mut self, me: NodeId, machine: Pretend) {
+        let home = self.home(me);
+        std::fs::create_dir_all(&home).unwrap();
+        let opened = Journal::open(&home).unwrap();
+        let fuse = Fuse::sound();
+        let line = self.switchboard.line(me, Chance::seed_from_u64(1_000 + me.0));
+        let (told, cut) = (Arc::clone(&self.told), fuse.clone());
+        let driver = Driver::new(Setup {
+            me,
+            config: configuration(me),
+            records: opened.records,
+            chance: Chance::seed_from_u64(me.0),
+            clock: self.clock,
+            store: Box::new(Fused { fuse: fuse.clone(), part: opened.journal }),
+            network: Box::new(Fused { fuse: fuse.clone(), part: line }),
+            executor: Box::new(machine.clone()),
+            reports: Box::new(move |_, event| {
+                if !cut.is_blown() {
+                    told.lock().unwrap().push((me, event));
+                }
+            }),
+        });
+        self.switchboard.connect(me, driver.mailbox());
+        self.up.insert(me, Up { running: driver.spawn().unwrap(), fuse, machine });
+        self.command(me, others(me));
+    }
+
+    /// Has the machine die after so many half syncs: odd ones are lost, even ones done but told to nobody.
+    pub fn crash_after(&mut self, node: NodeId, half_syncs: i64) {
+        self.up[&node].fuse.left.store(half_syncs, Ordering::SeqCst);
+    }
+
+    /// Whether a machine has died of its fuse.
+    pub fn is_dead(&self, node: NodeId) -> bool {
+        self.up[&node].fuse.is_blown()
+    }
+}
+
+impl Arm for Real {
+    fn new() -> Real {
+        let mut arm = Real {
+            folder: tempfile::tempdir().unwrap(),
+            clock: Clock::new(),
+            started: Instant::now(),
+            switchboard: Switchboard::new(),
+            up: BTreeMap::new(),
+            told: Told::default(),
+        };
+        for node in (1..=NODES).map(NodeId) {
+            arm.restart(node);
+        }
+        arm
+    }
+
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn command(&mut self, node: NodeId, command: Command) {
+        self.up[&node].running.mailbox().command(command).unwrap();
+    }
+
+    fn crash(&mut self, node: NodeId) {
+        drop(self.kill(node));
+    }
+
+    fn restart(&mut self, node: NodeId) {
+        self.start(node, Pretend::new().unwrap());
+    }
+
+    fn told(&mut self) -> Vec<(NodeId, Event)> {
+        self.told.lock().unwrap().clone()
+    }
+
+    fn look<T: Send + 'static>(&mut self, node: NodeId, see: impl FnOnce(&Node) -> T + Send + 'static) -> T {
+        self.up[&node].running.mailbox().look(see).unwrap()
+    }
+
+    fn wait(&mut self) -> bool {
+        std::thread::sleep(Duration::from_millis(2));
+        self.started.elapsed() < PATIENCE
+    }
+}

@@ -1,0 +1,5 @@
+//! How fast the simulator is: the work of a gossip overlay through nodes in a world, beside the same as a bare loop.
+
+pub mod bare;
+pub mod cyclon;
+pub mod memory;

@@ -1,0 +1,204 @@
+//! One run of a scenario: a grid is built, jobs come, what happens is seen and measured, until every job has ended.
+//!
+//! What the nodes do is handed out in pauses, a minute of simulated time apart. [`Watch`] is the place for whoever
+//! wants to look on: checkers, progress bars.
+
+use std::num::NonZeroU32;
+
+use rand::RngExt;
+use shoal_model::{Envelope, Job, NodeId, Nonce, Span, Time};
+use shoal_protocols::node::{Node, config};
+
+use crate::grid::{self, Grid, NodeLike};
+use crate::measures::{Measures, Outcome, Submission};
+use crate::network;
+use crate::processes::command_taking;
+use crate::scenario::{Error, Scenario};
+use crate::streams::{Purpose, stream};
+use crate::workload::{TraceJob, Workload, WorkloadError};
+use crate::world::Sight;
+
+/// The time between two pauses.
+const STEP: Span = Span::from_mins(1);
+/// The hard limit of a job that names none; jobs of a workload all name one.
+const LIMIT_DEFAULT: Span = Span::from_hours(24);
+/// How long a job may go without being accepted before its user gives it up for lost.
+const ENTRY_PATIENCE: Span = Span::from_mins(10);
+/// How often a user looks for a node that is up before taking any.
+const ENTRY_TRIES: usize = 100;
+/// What a run without a length has on top of what its jobs can take.
+const SLACK: Span = Span::from_hours(1);
+
+/// Looks on while a scenario runs.
+pub trait Watch<P: NodeLike = Node> {
+    /// Something was seen; in the order of time and node.
+    fn see(&mut self, sight: &Sight<P>) {
+        let _ = sight;
+    }
+
+    /// All that was seen up to now has been shown; the grid stands still.
+    fn pause(&mut self, grid: &mut Grid<P>, progress: Progress) {
+        let _ = (grid, progress);
+    }
+}
+
+/// Nobody looks on.
+impl<P: NodeLike> Watch<P> for () {}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The simulated time since the nodes were switched on.
+    pub now: Time,
+    /// When the run ends at the latest.
+    pub until: Time,
+    /// Jobs that have ended.
+    pub ended: usize,
+    /// Jobs that there are.
+    pub jobs: usize,
+}
+
+/// A run, ready to begin.
+pub struct Run<P: NodeLike = Node> {
+    grid: Grid<P>,
+    seed: u64,
+    jobs: Vec<(Time, Envelope)>,
+    measures: Measures,
+    until: Time,
+}
+
+impl<P: NodeLike> Run<P> {
+    /// Builds the grid and gathers the jobs; all that can be wrong with a scenario is found here.
+    pub fn prepare(scenario: &Scenario, threads: usize) -> Result<Run<P>, Error> {
+        let workload = load(scenario)?;
+        let zero = Time::ZERO + scenario.warm_up;
+        let mut jobs = Vec::with_capacity(workload.jobs.len());
+        let mut submissions = Vec::with_capacity(workload.jobs.len());
+        for (number, job) in (0..).zip(&workload.jobs) {
+            let at = zero + job.submit.since(Time::ZERO);
+            let envelope = envelope(number, job, scenario)?;
+            submissions.push(Submission {
+                job: envelope.id(),
+                number: job.id,
+                width: job.width,
+                requested: job.requested,
+                at,
+            });
+            jobs.push((at, envelope));
+        }
+        let until = zero + scenario.length.unwrap_or_else(|| long_enough(&workload, scenario.nodes));
+        let grid = Grid::build(grid::Config {
+            seed: scenario.seed,
+            nodes: scenario.nodes,
+            network: scenario.network.clone(),
+            faults: scenario.faults.clone(),
+            fsync: scenario.fsync,
+            overlay: scenario.overlay,
+            start: grid::Start::Join,
+            work: config::Work {
+                machine: scenario.machines[0].clone(),
+                recipe: scenario.recipe,
+                commit: scenario.commit,
+                heartbeat: scenario.heartbeat,
+                limit_default: LIMIT_DEFAULT,
+            },
+            machines: scenario.machines.clone(),
+            threads,
+            watch: true,
+            story: false,
+        });
+        let grid = grid.map_err(|error| at_its_field(scenario, error))?;
+        let measures = Measures::new(scenario, &workload, zero, submissions);
+        Ok(Run { grid, seed: scenario.seed, jobs, measures, until })
+    }
+
+    /// Lets it happen.
+    pub fn finish(mut self, watch: &mut dyn Watch<P>) -> Outcome {
+        let mut submitted = 0;
+        loop {
+            let now = self.grid.world().now();
+            let next = (now + STEP).min(self.until);
+            while let Some((at, envelope)) = self.jobs.get(submitted).filter(|(at, _)| *at < next) {
+                let entry = entry(&mut self.grid, self.seed, submitted);
+                self.grid.submit(*at, entry, envelope.clone());
+                submitted += 1;
+            }
+            let world = self.grid.world();
+            world.run_before(next);
+            for sight in world.sights() {
+                watch.see(&sight);
+                self.measures.see(&sight);
+            }
+            let ended = self.measures.ended();
+            let progress = Progress { now: next, until: self.until, ended, jobs: self.jobs.len() };
+            watch.pause(&mut self.grid, progress);
+            let all_in = submitted == self.jobs.len();
+            if next >= self.until || all_in && self.measures.open(next, ENTRY_PATIENCE) == 0 {
+                let world = self.grid.world();
+                return self.measures.sum_up(next, world.traffic(), world.handled());
+            }
+        }
+    }
+}
+
+/// The jobs, for a grid on which each of them can run.
+fn load(scenario: &Scenario) -> Result<Workload, Error> {
+    let workload = scenario.workload.load(scenario.seed).map_err(|error| match error {
+        WorkloadError::Setting { setting, why } => {
+            let field = scenario.places.find("workload", setting).unwrap_or("workload").to_owned();
+            let why = if field.ends_with(setting) { why } else { format!("`{setting}`: {why}") };
+            scenario.places.error(&field, why)
+        }
+        error => Error::Workload(error),
+    })?;
+    match workload.jobs.iter().find(|job| job.width as usize > scenario.nodes) {
+        None => Ok(workload),
+        Some(wide) => {
+            let what = format!(
+                "job {} is {} nodes wide and the grid has {}: raise `nodes`, or filter by `width_max`",
+                wide.id, wide.width, scenario.nodes
+            );
+            Err(scenario.places.error("workload", what))
+        }
+    }
+}
+
+/// A job as its user submits it: it takes a core of each node.
+fn envelope(number: u128, job: &TraceJob, scenario: &Scenario) -> Result<Envelope, Error> {
+    let wanted = Job {
+        nodes: NonZeroU32::new(job.width).unwrap_or(NonZeroU32::MIN),
+        limit: Some(job.requested + scenario.limit_slack),
+        ..command_taking(job.run)
+    };
+    Envelope::new(wanted, Nonce(number.to_be_bytes()))
+        .map_err(|error| scenario.places.error("workload", format!("job {}: {error}", job.id)))
+}
+
+/// A node that is up, as a user would choose one.
+fn entry<P: NodeLike>(grid: &mut Grid<P>, seed: u64, job: usize) -> NodeId {
+    let world = grid.world();
+    let nodes = world.nodes().count() as u64;
+    let mut chance = stream(seed, Purpose::Entry, job as u64);
+    let mut draw = || NodeId(chance.random_range(1..=nodes));
+    let first = draw();
+    if world.is_up(first) {
+        return first;
+    }
+    (0..ENTRY_TRIES).map(|_| draw()).find(|&node| world.is_up(node)).unwrap_or(first)
+}
+
+/// As long as the jobs come, twice what they would take on a full grid, and twice the longest of them.
+fn long_enough(workload: &Workload, nodes: usize) -> Span {
+    let last = workload.jobs.last().map_or(Span::ZERO, |job| job.submit.since(Time::ZERO));
+    let longest = workload.jobs.iter().map(|job| job.requested).max().unwrap_or_default();
+    let area: u128 = workload.jobs.iter().map(TraceJob::area).sum();
+    let full = Span::from_micros(u64::try_from(area / nodes as u128).unwrap_or(u64::MAX));
+    last + full * 2 + longest * 2 + SLACK
+}
+
+fn at_its_field(scenario: &Scenario, error: network::Error) -> Error {
+    match error {
+        network::Error::Field { field, what } => scenario.places.error(&field, what),
+        error => Error::Network(error),
+    }
+}

@@ -1,0 +1,131 @@
+//! A run as a file describes it: nodes, machines, network, overlay, recipe, workload, faults, length and seed.
+//!
+//! ```toml
+//! about = "what this shows"
+//! like = "skeleton"               # the file of that name in the same folder; what stands here comes over it
+//! nodes = 64
+//! seed = 1
+//! length = "2h"                   # at most; a run ends as soon as every job has
+//! recipe = "sample"               # or a table: name = "sample", and its settings
+//! faults = "light"                # or a table: preset = "light", and what differs
+//!
+//! [[machines]]                    # dealt out in turn
+//! share = 3
+//! capacity = { cores = 4 }
+//!
+//! [network]
+//! latency = { model = "uniform", min_ms = 10, max_ms = 200 }
+//!
+//! [workload]
+//! kind = "poisson"
+//! ```
+//!
+//! Whatever is wrong is said in one line that names file, line, column, field and what would be right. Files that a
+//! scenario names are looked for beside the scenario that names them.
+
+mod document;
+mod error;
+mod settings;
+
+use std::path::{Path, PathBuf};
+
+use shoal_model::{Machine, Span};
+use shoal_protocols::commit::two_phase;
+use shoal_protocols::guard::heartbeat;
+use shoal_protocols::node::config::Recipe;
+use shoal_protocols::overlay::cyclon;
+
+pub use document::{Place, Places};
+pub use error::Error;
+
+use crate::workload::Source;
+use crate::{faults, network};
+use document::Sources;
+
+/// A run, ready to be made.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The file's name without its ending.
+    pub name: String,
+    /// What it shows, in a sentence.
+    pub about: Option<String>,
+    /// From which all chance flows.
+    pub seed: u64,
+    /// Nodes at the start.
+    pub nodes: usize,
+    /// What the machines are; the list is gone round.
+    pub machines: Vec<Machine>,
+    /// How messages travel.
+    pub network: network::Config,
+    /// How nodes come to know each other.
+    pub overlay: cyclon::Config,
+    /// How jobs find their places.
+    pub recipe: Recipe,
+    /// How placements are committed.
+    pub commit: two_phase::Config,
+    /// How failures are noticed.
+    pub heartbeat: heartbeat::Config,
+    /// How long a write takes to become durable.
+    pub fsync: Span,
+    /// Which jobs come when.
+    pub workload: Source,
+    /// What goes wrong.
+    pub faults: faults::Config,
+    /// How long the nodes have the grid to themselves before jobs come.
+    pub warm_up: Span,
+    /// What the hard limit of a job has beyond the time that its user asked for: to save a start takes a moment.
+    pub limit_slack: Span,
+    /// How long jobs come and run, at most; as long as it takes if not said.
+    pub length: Option<Span>,
+    /// Where each field was written.
+    pub places: Places,
+    /// The whole as it was read, with what it builds on and the command line: a scenario file again.
+    pub text: String,
+}
+
+/// What the command line says in place of the file.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// How many nodes.
+    pub nodes: Option<u64>,
+    /// Which recipe; its settings stay if the file has the same one.
+    pub recipe: Option<String>,
+    /// Which seed.
+    pub seed: Option<u64>,
+    /// Which trace; how it is read stays if the file has a trace.
+    pub trace: Option<PathBuf>,
+    /// Which preset of faults.
+    pub faults: Option<String>,
+}
+
+impl Scenario {
+    /// Reads a scenario with what it builds on, and what the command line says in its place.
+    pub fn load(file: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
+        let sources = Sources::gather(file, &overrides.text())?;
+        settings::read(sources.merge()?, name(file))
+    }
+}
+
+impl Overrides {
+    /// The overrides as the text of a scenario.
+    fn text(&self) -> String {
+        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+        let mut lines = Vec::new();
+        lines.extend(self.nodes.map(|nodes| format!("nodes = {nodes}\n")));
+        lines.extend(self.seed.map(|seed| format!("seed = {seed}\n")));
+        lines.extend(self.recipe.as_deref().map(|recipe| format!("recipe = {}\n", quoted(recipe))));
+        lines.extend(self.faults.as_deref().map(|faults| format!("faults = {}\n", quoted(faults))));
+        let trace = |trace: &PathBuf| {
+            format!("workload = {{ kind = \"trace\", file = {} }}\n", quoted(&trace.to_string_lossy()))
+        };
+        lines.extend(self.trace.as_ref().map(trace));
+        lines.concat()
+    }
+}
+
+fn name(file: &Path) -> String {
+    file.file_stem().map_or_else(|| "scenario".to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests;
