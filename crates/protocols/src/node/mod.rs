@@ -173,9 +173,8 @@ impl Node {
             Message::Commit(message) => self.tell_commit(Input::Message { from, message }, ctx),
             Message::Heartbeat(message) => self.tell_heartbeat(Input::Message { from, message }, ctx),
             Message::Sample(message) => self.tell_sample(Input::Message { from, message }, ctx),
-            Message::Asap(message) => {
-                self.tell_asap(|asap, here, ctx| asap.handle(Input::Message { from, message }, here, ctx), ctx)
-            }
+            Message::Asap(message) => self
+                .tell_asap(|asap, here, ctx| asap.handle(Input::Message { from, message }, here, ctx), ctx),
             Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
             Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
             Message::Job(JobMessage::Noted(task)) => self.on_noted(from, task, ctx),
@@ -283,7 +282,9 @@ impl Node {
     fn boot_recipe(&mut self, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Sample(_)) => self.tell_sample(Input::Boot, ctx),
-            Some(Recipe::Asap(_)) => self.tell_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx),
+            Some(Recipe::Asap(_)) => {
+                self.tell_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx)
+            }
             None => {}
         }
     }

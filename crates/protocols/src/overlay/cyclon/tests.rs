@@ -1,3 +1,5 @@
+//! How many hold a node, and overlays that are never shuffled; the paper's own claims are tested in large grids.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
