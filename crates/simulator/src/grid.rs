@@ -1,5 +1,7 @@
 //! A simulated grid: nodes with their machines and their recipe, a network, what goes wrong, and the jobs that come.
 
+use std::collections::BTreeSet;
+
 use shoal_model::{Envelope, JobId, Machine, NodeId, Span, Time};
 use shoal_protocols::node::{Command, Config as NodeConfig, Node, config};
 use shoal_protocols::overlay::cyclon;
@@ -147,6 +149,11 @@ impl<P: NodeLike> Grid<P> {
         carried.fold(Tally::default(), Tally::plus)
     }
 
+    /// The world that the nodes live in, to look at.
+    pub fn look(&self) -> &World<P> {
+        &self.world
+    }
+
     /// The world that the nodes live in.
     pub fn world(&mut self) -> &mut World<P> {
         &mut self.world
@@ -187,26 +194,31 @@ impl<P: NodeLike> Grid<P> {
 
     /// Whoever starts enters through a node that has been there from the beginning.
     fn join(&mut self, at: Time, node: NodeId) {
-        let introducer = if node == NodeId(1) { NodeId(2) } else { NodeId(1 + node.0 / 2 % node.0) };
+        let introducer = if node == NodeId(1) { NodeId(2) } else { NodeId(node.0 / 2) };
         if introducer.0 <= self.plan.nodes() as u64 {
             self.world.command(at, node, Command::Join(introducer));
         }
     }
 
     fn carry_out_faults(&mut self) {
+        let mut wiped = BTreeSet::new();
         for faults::Event { at, fault } in self.plan.events().to_vec() {
             match fault {
                 Fault::Crash { node, after_effects, disk } => {
-                    let node = node_id(node);
                     match after_effects {
-                        None => self.world.crash(at, node),
-                        Some(effects) => self.world.crash_after(at, node, effects),
+                        None => self.world.crash(at, node_id(node)),
+                        Some(effects) => self.world.crash_after(at, node_id(node), effects),
                     }
                     if disk == Disk::Lost {
-                        self.world.wipe_disk(at, node);
+                        wiped.insert(node);
                     }
                 }
                 Fault::Restart { node } | Fault::Join { node } => {
+                    // Not at the crash, which may come later than planned: a node never outlives its disk.
+                    if wiped.remove(&node) {
+                        self.world.crash(at, node_id(node));
+                        self.world.wipe_disk(at, node_id(node));
+                    }
                     self.world.boot(at, node_id(node));
                     self.join(at, node_id(node));
                 }

@@ -1,6 +1,7 @@
 //! Drives Shoal nodes in virtual time: a world of machines, a network between them, and what befalls both.
 
 pub mod bench;
+pub mod checks;
 pub mod clock;
 pub mod explore;
 pub mod faults;

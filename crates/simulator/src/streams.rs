@@ -38,6 +38,8 @@ pub enum Purpose {
     Entry = 12,
     /// Whom a node knows from the start; index: the node.
     Acquaintance = 13,
+    /// The size, the faults and the jobs of a storm; index: 0.
+    Storm = 14,
 }
 
 /// The stream of this purpose and index under this seed.

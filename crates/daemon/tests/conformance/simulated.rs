@@ -42,6 +42,7 @@ pub fn grid(
         faults,
         fsync: Span::from_millis(1),
         overlay: node.overlay,
+        start: shoal_simulator::grid::Start::Join,
         work: *node.work.expect("nodes take jobs"),
         machines: (1..=NODES).map(|node| machine(NodeId(node))).collect(),
         threads: 1,

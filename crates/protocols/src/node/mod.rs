@@ -43,7 +43,7 @@ pub use message::{
     Action, Brief, Command, End, Event, Exit, JobMessage, Key, Message, Outcome, OwnedRecord, Record,
     Refusal, Task, Timer,
 };
-pub use owner::{Owned, Phase};
+pub use owner::{OWNED_MAX, Owned, Phase};
 pub use runner::TaskState;
 
 /// What a node says and hears, as a layer of its own.
@@ -158,6 +158,14 @@ impl Node {
             Recipe::Asap(asap) => Some(asap.tally()),
             Recipe::Sample(_) => None,
         }
+    }
+
+    /// Whom this node watches, and for which job.
+    pub fn watches(&self) -> impl Iterator<Item = (NodeId, JobId)> {
+        self.work.iter().flat_map(|work| {
+            let heartbeat = &work.heartbeat;
+            heartbeat.watched().flat_map(|node| heartbeat.reasons(node).map(move |&job| (node, job)))
+        })
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Node>) {

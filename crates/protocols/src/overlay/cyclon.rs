@@ -13,7 +13,8 @@
 //! Paper: Voulgaris, Gavidia, van Steen, 2005: enhanced shuffle, join by random walks, failures by silence.
 //! Done otherwise: no timeout of its own, since the next period judges the exchange that the last one opened; an
 //! entry that was sent away can be replaced by any exchange that ends in the meantime, but only once, and goes to a
-//! second node only for want of others; a node that was not welcomed, or whose cache has run empty, joins again.
+//! second node only for want of others; a node that was not welcomed, or whose cache has run empty, joins again; while
+//! there is room in the cache, a partner that has answered keeps its place, and the introducer is asked now and then.
 //! With a period of 0 nothing is ever shuffled: the graph that [`Command::Meet`] drew stays as it is (*static*).
 //!
 //! **How many hold me?** Links are directed, so a node does not know in whose caches it is. Whoever needs the number
@@ -58,6 +59,9 @@ pub struct Entry<X = ()> {
     /// What it said of itself then.
     pub payload: X,
 }
+
+/// Of so many shuffles of a node whose cache is not full, one is with its introducer.
+const WAY_BACK_EVERY: u32 = 16;
 
 /// What an entry is accounted for on the wire: id, age and a signed address record.
 const ENTRY_BYTES: u64 = 64;
@@ -290,8 +294,22 @@ impl<X: Payload> Cyclon<X> {
             self.ask_for_entry(ctx);
         }
         let Some(oldest) = oldest else { return };
-        let partner = self.nodes[oldest];
-        self.clear(oldest);
+        let partner = match self.way_back(ctx.chance) {
+            Some(introducer) => {
+                if self.nodes.contains(&introducer) {
+                    self.forget(introducer);
+                } else {
+                    // It will think that we had it in our cache.
+                    self.held(introducer, 1, ctx);
+                }
+                introducer
+            }
+            None => {
+                let partner = self.nodes[oldest];
+                self.clear(oldest);
+                partner
+            }
+        };
         self.lent = sample(self.full, usize::from(self.config.shuffle) - 1, ctx.chance);
         self.partner = Some(partner);
         self.count(1);
@@ -299,6 +317,14 @@ impl<X: Payload> Cyclon<X> {
         entries.push(self.own_entry());
         entries.extend(bits(self.lent).map(|slot| self.entry(slot)));
         ctx.send(partner, Message::Shuffle(entries.into_boxed_slice()));
+    }
+
+    /// Whom to ask once in a while instead of the oldest. A cache that is not full may be all that is left of this side
+    /// of a cut, and after it the two sides would never meet again; where the introducer was, the others may be.
+    fn way_back(&self, chance: &mut Chance) -> Option<NodeId> {
+        let introducer = self.introducer.filter(|&introducer| introducer != self.me)?;
+        let seldom = self.degree() < self.nodes.len() && chance.random_range(0..WAY_BACK_EVERY) == 0;
+        seldom.then_some(introducer)
     }
 
     fn on_shuffle(&mut self, from: NodeId, entries: Box<[Entry<X>]>, ctx: &mut Ctx<'_, Self>) {
@@ -318,6 +344,11 @@ impl<X: Payload> Cyclon<X> {
             self.partner = None;
             let lent = std::mem::take(&mut self.lent);
             self.merge(entries, lent, ctx);
+            // Where there is room for everybody, whoever has just answered need not make any.
+            if self.degree() < self.nodes.len() {
+                self.held(from, 1, ctx);
+                self.merge([Entry { node: from, age: 0, payload: X::default() }], 0, ctx);
+            }
         }
     }
 

@@ -104,6 +104,7 @@ impl Measures {
             Saw::Act(Action::Adopt(_) | Action::Stop(_)) => {}
             Saw::Done(Exited(task, _)) => self.stop(*at, *node, *task),
             Saw::Crash | Saw::Restart => self.stop_all(*at, *node),
+            Saw::DiskLost => {}
             Saw::Save(_) | Saw::Erase(_) | Saw::Send(..) => {}
         }
     }

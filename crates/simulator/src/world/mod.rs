@@ -117,6 +117,8 @@ pub enum Saw<P: Protocol> {
     Send(NodeId, P::Message),
     /// The machine stopped.
     Crash,
+    /// The machine lost all that it had saved.
+    DiskLost,
     /// The machine started anew.
     Restart,
 }
@@ -206,9 +208,14 @@ where
         &self.cell(node).core
     }
 
-    /// What a machine has durably saved.
-    pub fn disk(&self, node: NodeId) -> BTreeMap<KeyOf<P>, P::Record> {
-        self.cell(node).outside.rare.as_ref().map(|rare| rare.disk.clone()).unwrap_or_default()
+    /// What a machine has durably saved; none if it never had reason to.
+    pub fn disk(&self, node: NodeId) -> Option<&BTreeMap<KeyOf<P>, P::Record>> {
+        self.cell(node).outside.rare.as_ref().map(|rare| &rare.disk)
+    }
+
+    /// Whether what nodes report and do is kept.
+    pub fn is_watched(&self) -> bool {
+        self.setup.watch
     }
 
     /// How many inputs were handled.

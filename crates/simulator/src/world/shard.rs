@@ -202,7 +202,10 @@ impl<P: Protocol> Engine<P> {
             Turn::Crash => self.crash(cell, now, local),
             Turn::CrashAfter(effects) => cell.outside.rare().effects_left = Some(effects),
             Turn::Restart => self.restart(cell, now, local),
-            Turn::WipeDisk => cell.outside.rare().disk.clear(),
+            Turn::WipeDisk => {
+                cell.outside.rare().disk.clear();
+                self.see(now, local, Saw::DiskLost);
+            }
             Turn::Durable(life) => {
                 if cell.outside.up && cell.outside.life == life {
                     self.durable(cell, now, local);

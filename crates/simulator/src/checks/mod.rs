@@ -1,0 +1,250 @@
+//! Checkers: they watch a run from outside, and say what was promised and did not hold.
+//!
+//! Each promise has a checker in a file of its own. A checker sees what machines do ([`Sight`]) and from time to time
+//! looks at all of them ([`View`]). It works out by itself what must hold, in the plainest way: it asks a node what
+//! it has promised, never whether that is all right.
+//!
+//! | checker | promise |
+//! |---|---|
+//! | [`overbooked`] | I1: no resource is given twice, on paper or in fact |
+//! | [`accounted`] | I3, I4, I13, I16: every accepted job is known to its owner and ends once |
+//! | [`gang`] | I9: all ranks start together or none does; one lost, the others stop |
+//! | [`once`] | I6, I7: no task is started twice |
+//! | [`epochs`] | I5, I8: placements follow each other; the result is that of the last |
+//! | [`holds`] | I10: no promise in doubt grows old; at rest nothing is left over |
+//! | [`cancelled`] | I11: nothing begins for a job that has ended |
+//! | [`limits`] | I15: what a node keeps is bounded by what it has to do |
+//!
+//! Before guardians exist a job is as durable as its owner's disk (`durability 1`): a job whose owner has lost its disk
+//! or left for good is [`Exempt`], and so is what it left on other machines.
+
+pub mod accounted;
+pub mod cancelled;
+pub mod epochs;
+pub mod exempt;
+pub mod gang;
+pub mod holds;
+pub mod limits;
+pub mod once;
+pub mod overbooked;
+pub mod run;
+pub mod sabotage;
+pub mod storm;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use shoal_model::{JobId, Machine, NodeId, Span, Time};
+use shoal_protocols::KeyOf;
+use shoal_protocols::node::{Key, Node, Record};
+
+use crate::grid::{Grid, NodeLike};
+use crate::world::{Saw, Sight};
+use exempt::Exempt;
+pub use run::{Run, Summary, run_checked};
+
+/// Watches a run for one kind of broken promise.
+pub trait Check: Send {
+    /// What it is called.
+    fn name(&self) -> &'static str;
+
+    /// Sees something happen.
+    fn see(&mut self, sight: &Sight<Node>, known: &Known<'_>) -> Result<(), Broken>;
+
+    /// Looks at all machines, between two instants.
+    fn look(&mut self, view: &View<'_>) -> Result<(), Broken>;
+
+    /// Looks at all machines at the end, when everything should be at rest.
+    fn end(&mut self, view: &View<'_>) -> Result<(), Broken>;
+}
+
+/// What every checker knows.
+pub struct Known<'a> {
+    /// The machines as they are, whatever their nodes think.
+    pub machines: &'a BTreeMap<NodeId, Machine>,
+    /// What need not hold any more.
+    pub exempt: &'a Exempt,
+    /// How long things may take.
+    pub bounds: &'a Bounds,
+    /// From when on nothing goes wrong any more.
+    pub healed_from: Time,
+}
+
+/// All machines at one time.
+pub struct View<'a> {
+    /// When.
+    pub now: Time,
+    /// The machines that are up, and what runs on them.
+    pub up: BTreeMap<NodeId, &'a Node>,
+    /// What each machine has on its disk.
+    pub disks: BTreeMap<NodeId, &'a BTreeMap<Key, Record>>,
+    /// What every checker knows.
+    pub known: Known<'a>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn of<P: NodeLike>(grid: &'a Grid<P>, known: Known<'a>) -> View<'a>
+    where
+        KeyOf<P>: Ord,
+    {
+        let world = grid.look();
+        let up = world.nodes().filter(|&node| world.is_up(node));
+        View {
+            now: world.now(),
+            up: up.map(|node| (node, world.core(node).node())).collect(),
+            disks: world.nodes().filter_map(|node| Some((node, world.disk(node)?))).collect(),
+            known,
+        }
+    }
+
+    /// How long it is since something should have begun to be put right: not before all faults are over.
+    pub fn calm_since(&self, at: Time) -> Span {
+        self.now.since(at.max(self.known.healed_from))
+    }
+}
+
+/// How long things may take. They hold for the defaults of all protocols.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Between the starts of the first and the last rank of a gang that finishes: the runner's grace, and what clocks
+    /// and disks may be off.
+    pub skew: Span,
+    /// Until the ranks of a broken gang have stopped, from the break or the end of all faults on.
+    pub stop: Span,
+    /// How long a promise may be in doubt: the hold, and the time for which its coordinator may go on speaking.
+    pub doubt: Span,
+    /// Until a job that has no place names the reason.
+    pub reason: Span,
+    /// Until all jobs have ended, from the end of all faults on.
+    pub progress: Span,
+    /// Until nothing is left of a job that has ended, from the end of all faults on.
+    pub rest: Span,
+    /// Until a disk holds no more than the node on it has to do.
+    pub tidy: Span,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            skew: Span::from_secs(20),
+            // A node that is out of reach is reminded ever more seldom, at least every ten minutes.
+            stop: Span::from_secs(11 * 60),
+            doubt: Span::from_secs(30 + 30),
+            reason: Span::from_mins(3),
+            progress: Span::from_hours(2),
+            rest: Span::from_mins(30),
+            tidy: Span::from_secs(30),
+        }
+    }
+}
+
+/// A promise that did not hold, as its checker found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// When it was found.
+    pub at: Time,
+    /// On which node.
+    pub node: Option<NodeId>,
+    /// For which job.
+    pub job: Option<JobId>,
+    /// In words.
+    pub what: String,
+}
+
+impl Broken {
+    /// A promise that did not hold, in words.
+    pub fn new(at: Time, what: impl Into<String>) -> Broken {
+        Broken { at, node: None, job: None, what: what.into() }
+    }
+
+    /// The same, on a node.
+    pub fn on(self, node: NodeId) -> Broken {
+        Broken { node: Some(node), ..self }
+    }
+
+    /// The same, for a job.
+    pub fn of(self, job: JobId) -> Broken {
+        Broken { job: Some(job), ..self }
+    }
+}
+
+/// A promise that did not hold, and how to see that again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which checker found it.
+    pub check: &'static str,
+    /// What it found.
+    pub broken: Broken,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The command that runs it again.
+    pub replay: String,
+}
+
+impl std::error::Error for Violation {}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation { check, broken: Broken { at, node, job, what }, seed, replay } = self;
+        write!(f, "{check}: at {at}")?;
+        if let Some(node) = node {
+            write!(f, " on {node}")?;
+        }
+        if let Some(job) = job {
+            write!(f, " job {job}")?;
+        }
+        write!(f, ": {what}; seed {seed}; replay with `{replay}`")
+    }
+}
+
+/// A set of checkers for one run.
+pub struct Checks {
+    checks: Vec<Box<dyn Check>>,
+}
+
+impl Checks {
+    /// All that there are.
+    pub fn all() -> Checks {
+        Checks {
+            checks: vec![
+                Box::new(overbooked::Overbooked::default()),
+                Box::new(once::Once::default()),
+                Box::new(gang::Gang::default()),
+                Box::new(epochs::Epochs::default()),
+                Box::new(cancelled::Cancelled::default()),
+                Box::new(accounted::Accounted::default()),
+                Box::new(holds::Holds::default()),
+                Box::new(limits::Limits::default()),
+            ],
+        }
+    }
+
+    fn each(
+        &mut self,
+        mut ask: impl FnMut(&mut dyn Check) -> Result<(), Broken>,
+    ) -> Result<(), (&'static str, Broken)> {
+        for check in &mut self.checks {
+            ask(check.as_mut()).map_err(|broken| (check.name(), broken))?;
+        }
+        Ok(())
+    }
+}
+
+/// A sight of a node-like protocol as one of a node: they say and do the same things.
+pub(crate) fn as_node<P: NodeLike>(sight: Sight<P>) -> Sight<Node> {
+    let Sight { at, node, saw } = sight;
+    let saw = match saw {
+        Saw::Event(event) => Saw::Event(event),
+        Saw::Act(action) => Saw::Act(action),
+        Saw::Done(outcome) => Saw::Done(outcome),
+        Saw::Save(record) => Saw::Save(record),
+        Saw::Erase(key) => Saw::Erase(key),
+        Saw::Send(to, message) => Saw::Send(to, message),
+        Saw::Crash => Saw::Crash,
+        Saw::DiskLost => Saw::DiskLost,
+        Saw::Restart => Saw::Restart,
+    };
+    Sight { at, node, saw }
+}

@@ -1,0 +1,142 @@
+//! Drives a grid step by step under the eyes of the checkers.
+
+use std::collections::BTreeMap;
+
+use shoal_model::{Machine, NodeId, Span, Time};
+use shoal_protocols::node::{Action, End, Node, Record};
+
+use super::exempt::Exempt;
+use super::{Bounds, Broken, Checks, Known, View, Violation, as_node};
+use crate::grid::{Grid, NodeLike};
+use crate::world::{Saw, Sight};
+
+/// How a run is watched.
+pub struct Run {
+    /// The seed that it was built with.
+    pub seed: u64,
+    /// The command that runs it again, as whoever built it has to say.
+    pub replay: String,
+    /// From one look at all machines to the next.
+    pub step: Span,
+    /// How long things may take.
+    pub bounds: Bounds,
+    /// When it is over at the latest; jobs must have ended by then.
+    pub until: Time,
+    /// Whether it is over as soon as all jobs have ended and nothing is left of them.
+    pub stop_at_rest: bool,
+}
+
+/// What came of a run in which all promises held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Jobs accepted.
+    pub jobs: u64,
+    /// Jobs by how they ended.
+    pub ended: BTreeMap<&'static str, u64>,
+    /// Tasks started.
+    pub starts: u64,
+    /// Crashes of machines.
+    pub crashes: u64,
+    /// Inputs handled.
+    pub handled: u64,
+    /// Looks at all machines.
+    pub looks: u64,
+}
+
+impl Summary {
+    /// Adds the counts of another run.
+    pub fn add(&mut self, other: &Summary) {
+        let Summary { jobs, ended, starts, crashes, handled, looks } = other;
+        self.jobs += jobs;
+        for (end, count) in ended {
+            *self.ended.entry(end).or_default() += count;
+        }
+        self.starts += starts;
+        self.crashes += crashes;
+        self.handled += handled;
+        self.looks += looks;
+    }
+
+    fn see(&mut self, sight: &Sight<Node>) {
+        match &sight.saw {
+            Saw::Act(Action::Start { .. }) => self.starts += 1,
+            Saw::Crash => self.crashes += 1,
+            Saw::Save(Record::Owned(owned)) => match owned.end {
+                Some(end) => *self.ended.entry(name(end)).or_default() += 1,
+                None if owned.retried == 0 => self.jobs += 1,
+                None => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+/// Drives a grid to the end of a run; stops at the first promise that does not hold.
+///
+/// # Panics
+/// If the grid was built without `watch`.
+pub fn run_checked<P: NodeLike>(
+    grid: &mut Grid<P>,
+    mut checks: Checks,
+    run: &Run,
+) -> Result<Summary, Violation> {
+    assert!(grid.look().is_watched(), "checkers see nothing of a grid that is not watched");
+    let machines: BTreeMap<NodeId, Machine> =
+        grid.look().nodes().map(|node| (node, grid.machine(node).clone())).collect();
+    let healed_from = grid.healed_from();
+    let mut exempt = Exempt::default();
+    let mut summary = Summary::default();
+    let violation = |(check, broken): (&'static str, Broken)| Violation {
+        check,
+        broken,
+        seed: run.seed,
+        replay: run.replay.clone(),
+    };
+    loop {
+        let next = (grid.look().now() + run.step).min(run.until);
+        grid.world().run_before(next);
+        for sight in grid.world().sights() {
+            let sight = as_node(sight);
+            exempt.see(&sight);
+            summary.see(&sight);
+            let known = Known { machines: &machines, exempt: &exempt, bounds: &run.bounds, healed_from };
+            checks.each(|check| check.see(&sight, &known)).map_err(violation)?;
+        }
+        let known = Known { machines: &machines, exempt: &exempt, bounds: &run.bounds, healed_from };
+        let view = View::of(grid, known);
+        checks.each(|check| check.look(&view)).map_err(violation)?;
+        summary.looks += 1;
+        let resting = run.stop_at_rest && next > healed_from && at_rest(&view);
+        if next >= run.until || resting {
+            checks.each(|check| check.end(&view)).map_err(violation)?;
+            summary.handled = grid.look().handled();
+            return Ok(summary);
+        }
+    }
+}
+
+/// Whether nothing is left to do or to remember but how jobs have ended.
+fn at_rest(view: &View<'_>) -> bool {
+    use shoal_protocols::node::Phase;
+    let ended = |node: &Node| node.owned().all(|(_, owned)| matches!(owned.phase(), Phase::Ended(_)));
+    let is_end = |record: &Record| matches!(record, Record::Owned(owned) if owned.end.is_some());
+    let tidy = |node: &NodeId| view.disks.get(node).is_none_or(|disk| disk.values().all(is_end));
+    view.up.iter().all(|(id, node)| {
+        ended(node)
+            && tidy(id)
+            && node.tasks().next().is_none()
+            && node.watches().next().is_none()
+            && node.commit().is_none_or(|commit| commit.locks().next().is_none())
+    })
+}
+
+fn name(end: End) -> &'static str {
+    match end {
+        End::Finished => "finished",
+        End::Failed(..) => "failed",
+        End::Lost => "lost",
+        End::Cancelled => "cancelled",
+        End::Expired => "expired",
+        End::NoPlace => "no place",
+    }
+}

@@ -1,0 +1,281 @@
+//! Storms: many small grids, each with its own faults and jobs drawn from a seed; then all heals, and must come to rest.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU16;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::RngExt;
+use shoal_model::job::Mode;
+use shoal_model::{Envelope, Job, JobId, Machine, NodeId, Nonce, Resources, Span, Time};
+use shoal_protocols::node::{Command, config};
+
+use super::{Bounds, Broken, Checks, Run, Summary, Violation, run_checked};
+use crate::faults::{self, Bursts, Churn, Clocks, Disks, NoiseLevel, Partitions, Slowness};
+use crate::grid::{Config, Grid, NodeLike, Start};
+use crate::network::{self, latency};
+use crate::processes::command_taking;
+use crate::streams::{Purpose, Stream, stream};
+
+/// What came of many runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many there were.
+    pub runs: u64,
+    /// What happened in those in which all promises held.
+    pub summary: Summary,
+    /// The others, by seed.
+    pub violations: BTreeMap<u64, Violation>,
+}
+
+/// Runs one storm for each seed on so many threads; `replay` says how to run a seed again.
+pub fn storm<P: NodeLike>(seeds: Range<u64>, threads: usize, replay: impl Fn(u64) -> String + Sync) -> Tally {
+    let next = AtomicU64::new(seeds.start);
+    let tally = Mutex::new(Tally { runs: seeds.end.saturating_sub(seeds.start), ..Tally::default() });
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    let result = run_seed::<P>(seed, replay(seed));
+                    let mut tally = tally.lock().expect("no run panics here: panics are violations");
+                    match result {
+                        Ok(summary) => tally.summary.add(&summary),
+                        Err(violation) => {
+                            tally.violations.insert(seed, violation);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    tally.into_inner().expect("no run panics here: panics are violations")
+}
+
+/// Runs the storm of one seed. A panic is a violation too: an own broken invariant.
+pub fn run_seed<P: NodeLike>(seed: u64, replay: String) -> Result<Summary, Violation> {
+    let run = || {
+        let weather = Weather::draw(seed);
+        let (mut grid, run) = weather.build::<P>(replay.clone());
+        run_checked(&mut grid, Checks::all(), &run)
+    };
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+        let broken = Broken::new(Time::ZERO, format!("panicked: {text}"));
+        Err(Violation { check: "assertions", broken, seed, replay: replay.clone() })
+    })
+}
+
+/// All that a seed stands for.
+#[derive(Clone, Debug)]
+pub struct Weather {
+    /// From which all chance flows.
+    pub seed: u64,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// What they are.
+    pub machines: Vec<Machine>,
+    /// How long messages take, in milliseconds.
+    pub delay_ms: (f64, f64),
+    /// How long a write takes.
+    pub fsync: Span,
+    /// What goes wrong.
+    pub faults: faults::Config,
+    /// What users ask for.
+    pub asks: Vec<Ask>,
+    /// Whether each message is kept, for a look at what happened.
+    pub story: bool,
+}
+
+/// What a user asks for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// When.
+    pub at: Time,
+    /// Of whom.
+    pub node: NodeId,
+    /// For what.
+    pub envelope: Envelope,
+    /// When the user asks for the same again, if ever.
+    pub again: Option<Time>,
+    /// When the user takes it back, if ever.
+    pub cancel: Option<Time>,
+}
+
+impl Weather {
+    /// What a seed stands for.
+    pub fn draw(seed: u64) -> Weather {
+        let mut chance = stream(seed, Purpose::Storm, 0);
+        let nodes = chance.random_range(3..=12);
+        let cores: Vec<u32> = (0..3).map(|_| chance.random_range(1..=4)).collect();
+        let until_s = f64::from(chance.random_range(120..=400));
+        let faults = draw_faults(until_s, &mut chance);
+        // Offers that come after a second are too late for the recipe.
+        let delay_ms = (5.0, f64::from(chance.random_range(20..=400)));
+        let fsync = Span::from_micros(chance.random_range(0..20_000));
+        // Whoever leaves for good leaves too few for the largest gangs.
+        let leaves = faults.churn.as_ref().is_some_and(|churn| churn.gone > 0.0);
+        let gang_most = if leaves { 1 } else { nodes.min(5) };
+        let cores_most = cores.iter().copied().min().unwrap_or(1);
+        let asks = (0..chance.random_range(5..=20))
+            .map(|number| draw_ask(number, nodes, gang_most, cores_most, until_s, &mut chance))
+            .collect();
+        let machines =
+            cores.into_iter().map(|cores| Machine::with_capacity(Resources::cores(cores))).collect();
+        Weather { seed, nodes, machines, delay_ms, fsync, faults, asks, story: false }
+    }
+
+    /// The same, with each message kept.
+    pub fn with_story(self) -> Weather {
+        Weather { story: true, ..self }
+    }
+
+    /// The grid, with all that users will ask of it, and how it is to be watched.
+    pub fn build<P: NodeLike>(self, replay: String) -> (Grid<P>, Run) {
+        let Weather { seed, nodes, machines, delay_ms: (min_ms, max_ms), fsync, faults, asks, story } = self;
+        let config = Config {
+            seed,
+            nodes,
+            network: network::Config {
+                latency: latency::Config::Uniform(latency::Uniform { min_ms, max_ms }),
+                loss: 0.0,
+                duplication: 0.0,
+                reorder: 0.0,
+                reorder_ms: 0.0,
+                partitions: Vec::new(),
+            },
+            faults,
+            fsync,
+            overlay: Default::default(),
+            start: Start::Join,
+            work: config::Work {
+                machine: machines[0].clone(),
+                recipe: config::Recipe::Sample(Default::default()),
+                commit: Default::default(),
+                heartbeat: Default::default(),
+                limit_default: Span::from_mins(5),
+            },
+            machines,
+            threads: 1,
+            watch: true,
+            story,
+        };
+        let mut grid: Grid<P> = Grid::build(config).expect("a storm's faults make sense");
+        for Ask { at, node, envelope, again, cancel } in asks {
+            let job: JobId = grid.submit(at, node, envelope.clone());
+            if let Some(again) = again {
+                grid.submit(again, node, envelope);
+            }
+            if let Some(cancel) = cancel {
+                grid.world().command(cancel, node, Command::Cancel(job));
+            }
+        }
+        let bounds = Bounds::default();
+        let until = grid.healed_from() + bounds.progress;
+        let run = Run { seed, replay, step: Span::from_secs(1), bounds, until, stop_at_rest: true };
+        (grid, run)
+    }
+}
+
+/// Some kinds of fault, not all: what is rare in company is seen alone.
+fn draw_faults(until_s: f64, chance: &mut Stream) -> faults::Config {
+    let mut between = |least: f64, most: f64| least + chance.random::<f64>() * (most - least);
+    let noise = NoiseLevel {
+        loss: between(0.0, 0.15),
+        duplication: between(0.0, 0.15),
+        reorder: between(0.01, 0.2),
+        reorder_ms: between(100.0, 4_000.0),
+    };
+    let mut churn = Churn {
+        mean_time_to_failure_s: between(80.0, 500.0),
+        mean_time_to_repair_s: between(2.0, 60.0),
+        gone: 0.0,
+        disk_lost: 0.0,
+        midway: 0.5,
+    };
+    let bursts = Bursts {
+        every_s: between(60.0, 300.0),
+        share: between(0.2, 0.7),
+        mean_time_to_repair_s: between(2.0, 40.0),
+    };
+    let partitions = Partitions {
+        every_s: between(40.0, 200.0),
+        length_s: between(2.0, 60.0),
+        share_max: 0.5,
+        one_way: 0.4,
+    };
+    let slow = Slowness { every_s: between(60.0, 300.0), length_s: 30.0, factor: between(2.0, 20.0) };
+    let disks = Disks { every_s: between(60.0, 300.0), length_s: 30.0, fsync_ms: between(50.0, 1_500.0) };
+    let clocks = Clocks {
+        // All in all less than what nodes count on.
+        offset_ms: between(0.0, 1_000.0),
+        drift_ppm: between(0.0, 500.0) as u32,
+        jump_every_s: Some(between(60.0, 300.0)),
+        jump_ms: between(1.0, 400.0),
+    };
+    let rare = chance.random_range(0..10);
+    churn.gone = if rare == 0 { 0.2 } else { 0.0 };
+    churn.disk_lost = if rare == 1 { 0.2 } else { 0.0 };
+    let mut often = || chance.random_bool(0.6);
+    faults::Config {
+        from_s: Some(20.0),
+        until_s: Some(until_s),
+        noise: often().then_some(noise),
+        churn: often().then_some(churn),
+        bursts: often().then_some(bursts),
+        partitions: often().then_some(partitions),
+        slow: often().then_some(slow),
+        disks: often().then_some(disks),
+        clocks: often().then_some(clocks),
+        ..faults::Config::default()
+    }
+}
+
+fn draw_ask(
+    number: u8,
+    nodes: usize,
+    gang_most: usize,
+    cores_most: u32,
+    until_s: f64,
+    chance: &mut Stream,
+) -> Ask {
+    let secs = |least: u64, most: u64, chance: &mut Stream| {
+        Span::from_millis(chance.random_range(least * 1_000..=most * 1_000))
+    };
+    let at = Time::from_secs(15) + secs(0, until_s as u64, chance);
+    let takes = match chance.random_range(0..4) {
+        0 => Span::ZERO,
+        1 => secs(0, 5, chance),
+        _ => secs(5, 60, chance),
+    };
+    let overruns = chance.random_bool(0.1);
+    let limit = if overruns { secs(1, 10, chance) } else { takes + secs(1, 30, chance) };
+    let fails = chance.random_bool(0.15);
+    let single = chance.random_bool(0.25);
+    let retries = chance.random_range(0..=3);
+    let begin = chance.random_bool(0.2).then(|| at + secs(0, 90, chance));
+    let deadline = chance.random_bool(0.2).then(|| begin.unwrap_or(at) + limit + secs(1, 300, chance));
+    let job = Job {
+        nodes: chance.random_range(1..=gang_most as u32).try_into().expect("at least one"),
+        resources: Resources::cores(chance.random_range(1..=cores_most)),
+        limit: Some(limit),
+        begin,
+        deadline,
+        retry: NonZeroU16::new(retries).filter(|_| !single),
+        mode: single.then_some(Mode::AtMostOnce),
+        ..if fails { Job::command(["false"]) } else { command_taking(takes) }
+    };
+    Ask {
+        at,
+        node: NodeId(chance.random_range(1..=nodes as u64)),
+        envelope: Envelope::new(job, Nonce([number; 16])).expect("the job makes sense"),
+        again: chance.random_bool(0.1).then(|| at + secs(0, 60, chance)),
+        cancel: chance.random_bool(0.15).then(|| at + secs(0, 90, chance)),
+    }
+}

@@ -1,0 +1,4 @@
+//! Planted faults are found by the checker that is meant to, and honest runs break no promise.
+
+mod planted;
+mod storms;

@@ -1,0 +1,143 @@
+//! Each planted fault is found by the checker that is meant to find it; without the fault the same run is clean.
+
+use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span, Time};
+use shoal_protocols::node::{Action, config};
+
+use crate::checks::sabotage::{
+    DoubleBooking, ForgottenJob, HalfStarted, Honest, IgnoredEpoch, Plant, Saboteur, SwallowedEnd,
+    UnsavedStart,
+};
+use crate::checks::{Bounds, Checks, Run, Violation, run_checked};
+use crate::faults::{self, Disk, Listed};
+use crate::grid::{Config, Grid};
+use crate::network::partition::{Direction, Group};
+use crate::network::{self, latency};
+use crate::processes::command_taking;
+use crate::world::Saw;
+
+/// Four machines with one core each, and what goes wrong.
+fn grid<F: Plant>(events: Vec<Listed>) -> Grid<Saboteur<F>> {
+    let machine = Machine::with_capacity(Resources::cores(1));
+    let config = Config {
+        seed: 7,
+        nodes: 4,
+        network: network::Config {
+            latency: latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 100.0 }),
+            loss: 0.0,
+            duplication: 0.0,
+            reorder: 0.0,
+            reorder_ms: 0.0,
+            partitions: Vec::new(),
+        },
+        faults: faults::Config { events, ..faults::Config::default() },
+        fsync: Span::from_millis(5),
+        overlay: Default::default(),
+        work: config::Work {
+            machine: machine.clone(),
+            recipe: config::Recipe::Sample(Default::default()),
+            commit: Default::default(),
+            heartbeat: Default::default(),
+            limit_default: Span::from_hours(1),
+        },
+        machines: vec![machine],
+        threads: 1,
+        watch: true,
+        story: false,
+    };
+    Grid::build(config).expect("the faults make sense")
+}
+
+fn gang(nodes: u32, takes_s: u64) -> Job {
+    let takes = Span::from_secs(takes_s);
+    let limit = Some(takes + Span::from_secs(10));
+    Job { nodes: nodes.try_into().expect("at least one"), limit, ..command_taking(takes) }
+}
+
+/// The grid to which these jobs come, all to node 1, the first at 60 s and one a second.
+fn busy<F: Plant>(events: &[Listed], jobs: &[Job]) -> Grid<Saboteur<F>> {
+    let mut grid = grid::<F>(events.to_vec());
+    for (number, job) in (0u8..).zip(jobs) {
+        let envelope = Envelope::new(job.clone(), Nonce([number; 16])).expect("the job makes sense");
+        grid.submit(Time::from_secs(60 + u64::from(number)), NodeId(1), envelope);
+    }
+    grid
+}
+
+/// The index of the node that the second job is run on when nothing goes wrong.
+fn runner_of_the_second(jobs: &[Job]) -> usize {
+    let mut grid = busy::<Honest>(&[], jobs);
+    grid.world().run_before(Time::from_secs(70));
+    let sights = grid.world().sights();
+    let mut starts = sights.iter().filter(|sight| matches!(sight.saw, Saw::Act(Action::Start { .. })));
+    starts.nth(1).expect("both have started").node.0 as usize - 1
+}
+
+/// What the checkers say.
+fn verdict<F: Plant>(events: &[Listed], jobs: &[Job]) -> Option<Violation> {
+    let mut grid = busy::<F>(events, jobs);
+    let run = Run {
+        seed: 7,
+        replay: "this test".to_owned(),
+        step: Span::from_secs(1),
+        bounds: Bounds::default(),
+        until: Time::from_secs(3_600),
+        stop_at_rest: false,
+    };
+    run_checked(&mut grid, Checks::all(), &run).err()
+}
+
+/// Runs the same with and without the fault: the one must be found by this checker, in these words, the other clean.
+fn found<F: Plant>(check: &str, words: &str, events: &[Listed], jobs: &[Job]) {
+    assert_eq!(verdict::<Honest>(events, jobs), None, "the honest run");
+    let violation = verdict::<F>(events, jobs).expect("the fault is found");
+    assert_eq!(violation.check, check, "{violation}");
+    assert!(violation.broken.what.contains(words), "{violation}");
+    assert!(violation.to_string().ends_with("; seed 7; replay with `this test`"), "{violation}");
+}
+
+fn crash(at_s: f64, node: usize, for_s: f64) -> Listed {
+    Listed::Crash { at_s, node, for_s, disk: Disk::Kept, after_effects: None }
+}
+
+#[test]
+fn node_that_thinks_it_is_twice_its_machine_is_overbooked() {
+    let jobs: Vec<Job> = (0..12).map(|_| gang(1, 60)).collect();
+    found::<DoubleBooking>("overbooked", "of a machine with 1 core", &[], &jobs);
+}
+
+#[test]
+fn owner_that_never_takes_its_job_up_again_is_found_after_its_restart() {
+    found::<ForgottenJob>("accounted", "forgotten", &[crash(90.0, 0, 10.0)], &[gang(3, 60)]);
+}
+
+#[test]
+fn node_that_swallows_how_its_task_ended_leaves_its_job_open() {
+    found::<SwallowedEnd>("accounted", "has not ended", &[], &[gang(2, 30)]);
+}
+
+#[test]
+fn gang_of_which_a_rank_never_started_has_not_finished() {
+    found::<HalfStarted>("gang", "rank 1 of epoch 1 never started", &[], &[gang(3, 30)]);
+}
+
+#[test]
+fn start_that_was_not_saved_happens_again_after_a_crash() {
+    // Everybody crashes, so that nobody takes the job away from whoever runs it.
+    let events: Vec<Listed> = (0..4).map(|node| crash(66.0, node, 2.0)).collect();
+    found::<UnsavedStart>("once", "started twice", &events, &[gang(1, 60)]);
+}
+
+#[test]
+fn end_of_an_older_placement_is_not_the_result() {
+    // The node that runs the second job is out of sight until it has ended, when the job runs again elsewhere.
+    let jobs = [gang(1, 300), gang(1, 30)];
+    let runner = runner_of_the_second(&jobs);
+    let cut = Listed::Cut {
+        at_s: 70.0,
+        for_s: 26.0,
+        name: "apart".to_owned(),
+        group: Group::Nodes(vec![runner]),
+        direction: Direction::Both,
+    };
+    found::<IgnoredEpoch>("epochs", "finished, though rank", &[cut], &jobs);
+}
