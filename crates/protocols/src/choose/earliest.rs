@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
-use shoal_model::calendar::{Against, Interval, Timeline};
+use shoal_model::calendar::{Against, Steps, Timeline, View, Window};
 use shoal_model::{Amount, Span, Time};
 
 use crate::protocol::Chance;
@@ -67,7 +67,7 @@ pub fn earliest<A: Amount>(
     against: Against,
 ) -> Option<Slot> {
     let request = Request { count, from, span, amount, against, slot: Span::ZERO };
-    let (start, mut chosen) = free_together(candidates, &request, count)?;
+    let (start, mut chosen) = free_together(candidates, &request)?;
     chosen.truncate(count);
     Some(Slot { start, chosen })
 }
@@ -79,11 +79,7 @@ pub fn earliest_by<A: Amount>(
     pick: Pick,
     chance: &mut Chance,
 ) -> Option<Slot> {
-    let enough = match pick {
-        Pick::Discovery => request.count,
-        Pick::Random | Pick::Tight => candidates.len(),
-    };
-    let (start, mut chosen) = free_together(candidates, request, enough)?;
+    let (start, mut chosen) = free_together(candidates, request)?;
     match pick {
         Pick::Discovery => {}
         Pick::Random => {
@@ -106,37 +102,16 @@ pub fn round_up(time: Time, slot: Span) -> Time {
     }
 }
 
-/// The earliest common start and who is free then, in order; of those free at `from` itself only the first `enough`.
+/// The earliest common start, and all who are free then, in order.
 fn free_together<A: Amount>(
     candidates: &[&Timeline<A>],
     request: &Request<'_, A>,
-    enough: usize,
 ) -> Option<(Time, Vec<usize>)> {
-    if request.count == 0 || candidates.len() < request.count {
+    let Request { count, from, slot, .. } = *request;
+    if count == 0 || candidates.len() < count {
         return None;
     }
-    free_at(candidates, request, enough).or_else(|| sweep(candidates, request))
-}
-
-/// The candidates that are free at `from` itself, if they are enough: no need then to look any further.
-fn free_at<A: Amount>(
-    candidates: &[&Timeline<A>],
-    request: &Request<'_, A>,
-    enough: usize,
-) -> Option<(Time, Vec<usize>)> {
-    let Request { count, from, span, amount, against, slot } = *request;
-    let start = round_up(from, slot);
-    let interval = Interval::starting(start, span)?;
-    let free =
-        (0..candidates.len()).filter(|&place| candidates[place].free_during(interval, amount, against));
-    let free: Vec<usize> = free.take(enough).collect();
-    (free.len() >= count).then_some((start, free))
-}
-
-fn sweep<A: Amount>(candidates: &[&Timeline<A>], request: &Request<'_, A>) -> Option<(Time, Vec<usize>)> {
-    let Request { count, from, span, amount, against, slot } = *request;
-    let mut windows: Vec<_> =
-        candidates.iter().map(|candidate| candidate.fit_windows(from, span, amount, against)).collect();
+    let mut windows: Vec<_> = candidates.iter().map(|candidate| windows(candidate, request)).collect();
     // The next window of each candidate, the earliest first; one without a slot's beginning in it is none.
     let mut next: BinaryHeap<Reverse<(Time, usize, Time)>> = BinaryHeap::with_capacity(candidates.len());
     let mut push = |next: &mut BinaryHeap<_>, place: usize| {
@@ -172,17 +147,92 @@ fn sweep<A: Amount>(candidates: &[&Timeline<A>], request: &Request<'_, A>) -> Op
 
 /// What stays idle of the gap that a start is in: what lies before `from` is lost in any case.
 fn idle_around<A: Amount>(candidate: &Timeline<A>, request: &Request<'_, A>, start: Time) -> Span {
-    let Request { from, span, amount, against, .. } = *request;
-    let mut windows = candidate.fit_windows(from, span, amount, against);
+    let mut windows = windows(candidate, request);
     let around = windows.find(|window| window.last.is_none_or(|last| last >= start));
     around.map_or(Span::MAX, |window| window.last.map_or(Span::MAX, |last| last.since(window.first)))
+}
+
+/// The windows of possible starts of one candidate.
+///
+/// Many are asked for in a sweep, so where capacity never changes one walk over the steps of use is quicker than a
+/// search for each.
+fn windows<'a, A: Amount>(
+    candidate: &'a Timeline<A>,
+    request: &Request<'a, A>,
+) -> Windows<Walk<'a, A>, impl Iterator<Item = Window> + use<'a, A>> {
+    let Request { from, span, amount, against, .. } = *request;
+    let capacity = candidate.capacity();
+    if against != Against::Firm || capacity.is_weekly() {
+        return Windows::Search(candidate.fit_windows(from, span, amount, against));
+    }
+    let fits = amount.fits_in(capacity.most());
+    Windows::Walk(Walk {
+        steps: candidate.steps(View::Firm),
+        room: if fits { capacity.most().minus(amount) } else { A::default() },
+        from,
+        span: span.max(Span::from_micros(1)),
+        // Nothing is used before the first step.
+        free_since: fits.then_some(Time::ZERO),
+        over: !fits,
+    })
+}
+
+enum Windows<W, S> {
+    Walk(W),
+    Search(S),
+}
+
+impl<W: Iterator<Item = Window>, S: Iterator<Item = Window>> Iterator for Windows<W, S> {
+    type Item = Window;
+
+    fn next(&mut self) -> Option<Window> {
+        match self {
+            Windows::Walk(walk) => walk.next(),
+            Windows::Search(search) => search.next(),
+        }
+    }
+}
+
+/// A walk over the steps of use, from the first.
+struct Walk<'a, A: Amount> {
+    steps: Steps<'a, A>,
+    /// What others may use so that the amount still fits.
+    room: A,
+    from: Time,
+    span: Span,
+    /// When the stretch began in which the amount fits, if it does at this step.
+    free_since: Option<Time>,
+    over: bool,
+}
+
+impl<A: Amount> Iterator for Walk<'_, A> {
+    type Item = Window;
+
+    fn next(&mut self) -> Option<Window> {
+        while !self.over {
+            let Some((time, used)) = self.steps.next() else {
+                self.over = true;
+                let first = self.free_since?.max(self.from);
+                return (first + self.span < Time::NEVER).then_some(Window { first, last: None });
+            };
+            if used.fits_in(&self.room) {
+                self.free_since.get_or_insert(time);
+            } else if let Some(since) = self.free_since.take() {
+                let first = since.max(self.from);
+                if first + self.span <= time {
+                    return Some(Window { first, last: Some(time - self.span) });
+                }
+            }
+        }
+        None
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use rand::SeedableRng;
-    use shoal_model::calendar::{Booking, Calendar, Capacity, Key, WEEK};
+    use shoal_model::calendar::{Booking, Calendar, Capacity, Interval, Key, WEEK};
     use shoal_model::{Epoch, JobId};
 
     use super::*;
@@ -219,6 +269,29 @@ mod tests {
             });
             let found = earliest(&lines, count, Time::from_secs(from), Span::from_secs(length), &1, Against::Firm);
             prop_assert_eq!(found, naive);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_walk_finds_the_windows_that_a_search_finds(
+            busy in prop::collection::vec((0u64..60, 1u64..10, 1u32..4), 0..12),
+            amount in 1u32..5,
+            from in 0u64..40,
+            length in 0u64..12,
+        ) {
+            let mut calendar = Calendar::new(Capacity::constant(4).unwrap());
+            for (number, &(start, length, amount)) in busy.iter().enumerate() {
+                let key = Key { job: JobId::from_number(number as u64), epoch: Epoch(1) };
+                let interval = Interval::starting(Time::from_secs(start), Span::from_secs(length)).unwrap();
+                let _ = calendar.book(key, interval, amount, Booking::Firm, Against::Firm);
+            }
+            let (from, span, against) = (Time::from_secs(from), Span::from_secs(length), Against::Firm);
+            let line = calendar.timeline();
+            let request = Request { count: 1, from, span, amount: &amount, against, slot: Span::ZERO };
+            let walked: Vec<Window> = windows(line, &request).collect();
+            let searched: Vec<Window> = line.fit_windows(from, span, &amount, against).collect();
+            prop_assert_eq!(walked, searched);
         }
     }
 

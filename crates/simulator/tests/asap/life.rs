@@ -270,14 +270,15 @@ fn lossy_network_and_restarts_lose_no_job() {
 #[test]
 fn one_and_two_threads_see_the_same() {
     let run = |threads, (policy, audience)| {
-        let mut stage = scene(40, 6, Config { policy, audience, ..Config::default() });
+        let mut stage = scene(40, 6, lively(policy, audience));
         stage.shuffle_ms = 10_000;
         stage.threads = threads;
         let mut stage = stage.open();
         for number in 0..30 {
-            stage.submit(Time::from_secs(60 + number / 3), 1 + number, gang(1 + number as u32 % 9, MINUTE));
+            let at = Time::from_secs(20 + number / 3);
+            stage.submit(at, 1 + number, gang(1 + number as u32 % 9, Span::from_secs(5)));
         }
-        stage.run_until(Time::from_secs(900));
+        stage.run_until(Time::from_secs(70));
         let story: String = stage
             .seen()
             .iter()

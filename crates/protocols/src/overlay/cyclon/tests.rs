@@ -1,4 +1,4 @@
-//! Single steps of a node among scripted neighbours.
+//! How many hold a node, and overlays that are never shuffled; the paper's own claims are tested in large grids.
 
 use std::collections::BTreeMap;
 

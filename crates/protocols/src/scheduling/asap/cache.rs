@@ -68,3 +68,66 @@ impl Cache {
         self.entries.iter().filter_map(|(&node, entry)| Some((node, entry.schedule.as_ref()?)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::calendar::{Against, Booking, Calendar, Capacity, Interval, Key};
+    use shoal_model::{Epoch, JobId, Machine, Resources};
+
+    use super::super::schedule::Sheet;
+    use super::*;
+    use crate::overlay::cyclon::{self, Command};
+    use crate::shared::Shared;
+    use crate::testing::World;
+
+    const ME: NodeId = NodeId(1);
+
+    fn knows(nodes: &[u64]) -> World<Cyclon> {
+        let mut world = World::<Cyclon>::new(1, cyclon::Config::default(), Span::ZERO);
+        world.command(ME, Command::Meet(nodes.iter().map(|&node| NodeId(node)).collect()));
+        world
+    }
+
+    /// A schedule of the life that began then, after so many changes.
+    fn schedule(born: u64, changes: u64) -> Schedule {
+        let mut calendar = Calendar::new(Capacity::constant(Resources::cores(1)).unwrap());
+        for change in 0..changes {
+            let key = Key { job: JobId::from_number(change), epoch: Epoch(1) };
+            let interval = Interval::starting(Time::from_secs(10 * change), Span::from_secs(10)).unwrap();
+            calendar.book(key, interval, Resources::cores(1), Booking::Firm, Against::Firm).unwrap();
+        }
+        let machine = Shared::new(Machine::with_capacity(Resources::cores(1)));
+        Shared::new(Sheet::new(Time::from_secs(born), machine, &calendar))
+    }
+
+    #[test]
+    fn the_newest_schedule_counts_and_a_new_life_is_newer_than_any_version() {
+        let mut cache = Cache::default();
+        cache.follow(knows(&[2]).core(ME), Time::ZERO, Time::ZERO);
+        let known = |cache: &Cache| cache.schedules().next().map(|(_, schedule)| schedule.version());
+        assert!(cache.put(NodeId(2), schedule(1, 5)));
+        assert!(cache.put(NodeId(2), schedule(1, 3)), "a late one is no stranger's");
+        assert_eq!(known(&cache), Some((Time::from_secs(1), 5)));
+        assert!(cache.put(NodeId(2), schedule(9, 0)), "versions began anew after a restart");
+        assert_eq!(known(&cache), Some((Time::from_secs(9), 0)));
+        assert!(!cache.put(NodeId(3), schedule(1, 0)), "of one that is no neighbour nothing is kept");
+    }
+
+    #[test]
+    fn entries_come_and_go_with_the_overlay() {
+        let mut cache = Cache::default();
+        let at = Time::from_secs;
+        let follow = |cache: &mut Cache, nodes: &[u64], now, renew| {
+            cache.follow(knows(nodes).core(ME), at(now), at(renew))
+        };
+        let (ask, left) = (|node| (NodeId(node), Change::Ask), |node| (NodeId(node), Change::Left));
+        assert_eq!(follow(&mut cache, &[2, 3], 1, 0), [ask(2), ask(3)]);
+        cache.put(NodeId(2), schedule(1, 0));
+        assert_eq!(follow(&mut cache, &[2, 4], 2, 0), [ask(4), left(3)]);
+        assert_eq!(follow(&mut cache, &[2, 4], 7, 0), [ask(4)], "who has not answered is asked again");
+        assert_eq!(follow(&mut cache, &[2, 4], 8, 2), [ask(2)], "and whose lease is half over");
+        assert_eq!(follow(&mut cache, &[4], 9, 0), [left(2)]);
+        assert_eq!(follow(&mut cache, &[2, 4], 10, 0), [ask(2)]);
+        assert_eq!(cache.schedules().count(), 0, "an entry that left has lost its schedule");
+    }
+}

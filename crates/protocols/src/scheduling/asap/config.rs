@@ -7,7 +7,7 @@ use super::pace::Pace;
 use crate::choose::earliest::Pick;
 
 /// What the recipe can be told. The defaults reproduce the paper (numbers in brackets are sections of the
-/// specification, `[ours]` is a choice of ours); [`Config::real`] is for real use. Degree and shuffles are the overlay's.
+/// specification, *ours* is a choice of our own); [`Config::real`] is for real use. Degree and shuffles are the overlay's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -27,23 +27,23 @@ pub struct Config {
     pub poll_period_ms: u32,
     /// Whether the calendar of a new cache entry counts as carried by the shuffle, at no cost (4D).
     pub shuffle_carries_schedule: bool,
-    /// Starts are multiples of this, in milliseconds (5: 60 s [ours]); 0 for any instant.
+    /// Starts are multiples of this, in milliseconds (5: 60 s, ours); 0 for any instant.
     pub slot_ms: u32,
-    /// How long the entry node waits for searchers, in milliseconds (4A: 10 s [ours]).
+    /// How long the entry node waits for searchers, in milliseconds (4A: 10 s, ours).
     pub search_timeout_ms: u32,
     /// Whether to wait only for three times the slowest recent answer, at least `search_timeout_least_ms` (14).
     pub adaptive: bool,
     /// The shortest adaptive wait, in milliseconds (14: 200 ms).
     pub search_timeout_least_ms: u32,
-    /// How far ahead the earliest start lies, in milliseconds: the search and the commit have to end before it [ours].
+    /// How far ahead the earliest start lies, in milliseconds: the search and the commit have to end before it, ours.
     pub lead_ms: u32,
-    /// How often to start again when every place found was taken (4A: 3 [ours]).
+    /// How often to start again when every place found was taken (4A: 3, ours).
     pub retries: u8,
     /// Whether the next best answer is tried when the best one fails (4C: off to count first attempts only).
     pub alternatives: bool,
     /// Whether a job without a place is over (4A: "then report failure"), or waits and is looked after again.
     pub give_up: bool,
-    /// Which nodes are taken where more are free (4B6: in the order of discovery [ours]).
+    /// Which nodes are taken where more are free (4B6: in the order of discovery, ours).
     pub pick: Pick,
     /// Push to an audience that is told: how long a holder is told without renewing, in milliseconds; 0 for ever.
     pub lease_ms: u32,

@@ -405,11 +405,14 @@ impl Search {
             against: Against::Firm,
             slot: config.slot(),
         };
-        let lines: Vec<_> = self.candidates.iter().map(|candidate| candidate.schedule.timeline()).collect();
+        // Where enough are free at once, the others need no look.
+        let at_once = self.free >= needs.nodes.get();
+        let pool: Vec<&Candidate> = self.candidates.iter().filter(|one| one.free || !at_once).collect();
+        let lines: Vec<_> = pool.iter().map(|candidate| candidate.schedule.timeline()).collect();
         match earliest_by(&lines, &request, config.pick, chance) {
             None => Answer::NeverFree,
             Some(slot) => {
-                let nodes = slot.chosen.iter().map(|&place| self.candidates[place].node).collect();
+                let nodes = slot.chosen.iter().map(|&place| pool[place].node).collect();
                 Answer::Found { start: slot.start, nodes }
             }
         }
