@@ -239,3 +239,69 @@ pub(super) fn bytes_per_reservation<A: Amount>() -> (usize, usize, usize, usize)
     let nodes = size_of::<Node<Reservation<A>>>() + size_of::<Node<StartOf>>() + 2 * header;
     (reservation, size_of::<Expiry>(), nodes, size_of::<Node<Expiry>>() + header)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
+    use crate::calendar::reservation::Interval;
+
+    use super::*;
+
+    fn reservation((number, start, span, kind): (u64, u64, u64, u8)) -> Reservation<u32> {
+        let interval = Interval::new(Time::from_secs(start), Time::from_secs(start + span)).unwrap();
+        let state = match kind {
+            0 => State::Held { until: Time::from_secs(span) },
+            1 => State::Firm,
+            2 => State::Running { hard_end: Time::from_secs(start + 2 * span) },
+            _ => State::Soft,
+        };
+        let key = Key { job: JobId::from_number(number), epoch: Epoch(0) };
+        Reservation { key, interval, amount: number as u32, state }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 64,
+            rng_seed: RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn plan_of_many_finds_what_a_look_at_each_finds(
+            put in prop::collection::vec((0u64..400, 0u64..300, 1u64..40, 0u8..6), 0..500),
+            time in 0u64..350,
+            divisor in 1u32..5,
+        ) {
+            let mut plan = Plan::default();
+            let mut each = std::collections::BTreeMap::new();
+            for reservation in put.into_iter().map(reservation) {
+                each.insert(reservation.key, reservation.clone());
+                plan.put(reservation);
+            }
+            let time = Time::from_secs(time);
+            let test = |one: &Reservation<u32>| one.amount % divisor == 0;
+
+            let soft = each.values().filter(|one| one.state == State::Soft && one.interval.contains(time));
+            let last = soft.filter(|one| test(one)).max_by_key(|one| (one.interval.start(), one.key));
+            prop_assert_eq!(plan.last_soft_at(time, test), last.map(|one| one.key));
+
+            let over = |one: &Reservation<u32>| one.last_end() <= time;
+            let found = plan.any_over(time);
+            prop_assert_eq!(found.is_some(), each.values().any(over));
+            prop_assert!(found.is_none_or(|key| over(&each[&key])));
+
+            let expiries = each.values().filter_map(|one| match one.state {
+                State::Held { until } => Some((until, one.key)),
+                _ => None,
+            });
+            prop_assert_eq!(plan.first_expiry(), expiries.min());
+            let from = each.values().filter(|one| one.interval.start() >= time);
+            let first = from.min_by_key(|one| (one.interval.start(), one.key));
+            prop_assert_eq!(plan.first_from(time), first);
+            prop_assert_eq!(plan.len(), each.len());
+        }
+    }
+}
