@@ -1,6 +1,6 @@
 //! The reservations themselves: by start, by key, and holds by expiry.
 //!
-//! Persistent trees rather than `BTreeMap`s: a node with three reservations pays for three, not for the eleven
+//! Persistent trees rather than `BTreeMap`s: a node with three reservations pays for four, not for the eleven
 //! that a B-tree's first leaf has room for, and a copy of the whole plan is three pointers.
 
 use std::hash::{Hash, Hasher};
@@ -55,13 +55,20 @@ impl<A: Amount> Item for Reservation<A> {
         (self.interval.start(), self.key)
     }
 
-    fn summary(left: Option<&Ends>, item: &Reservation<A>, right: Option<&Ends>) -> Ends {
-        let last_soft = if item.state == State::Soft { item.interval.end() } else { Time::ZERO };
-        let own = Ends { first: item.last_end(), last_soft };
-        left.into_iter().chain(right).fold(own, |all, ends| Ends {
-            first: all.first.min(ends.first),
-            last_soft: all.last_soft.max(ends.last_soft),
+    fn summary(items: &[Reservation<A>]) -> Ends {
+        let none = Ends { first: Time::NEVER, last_soft: Time::ZERO };
+        items.iter().fold(none, |all, item| Ends {
+            first: all.first.min(item.last_end()),
+            last_soft: all.last_soft.max(if item.state == State::Soft {
+                item.interval.end()
+            } else {
+                Time::ZERO
+            }),
         })
+    }
+
+    fn join(first: &Ends, then: &Ends) -> Ends {
+        Ends { first: first.first.min(then.first), last_soft: first.last_soft.max(then.last_soft) }
     }
 }
 
@@ -73,7 +80,9 @@ impl Item for StartOf {
         self.key
     }
 
-    fn summary(_: Option<&()>, _: &StartOf, _: Option<&()>) {}
+    fn summary(_: &[StartOf]) {}
+
+    fn join((): &(), (): &()) {}
 }
 
 impl Item for Expiry {
@@ -84,7 +93,9 @@ impl Item for Expiry {
         (self.until, self.key)
     }
 
-    fn summary(_: Option<&()>, _: &Expiry, _: Option<&()>) {}
+    fn summary(_: &[Expiry]) {}
+
+    fn join((): &(), (): &()) {}
 }
 
 impl<A: Amount> Default for Plan<A> {
@@ -185,7 +196,7 @@ impl<A: Amount> Plan<A> {
             let below = [node.left(), node.right()].into_iter().flatten();
             match below.into_iter().find(|child| child.summary().first <= time) {
                 Some(child) => node = child,
-                None => return Some(node.item().key),
+                None => return node.items().iter().find(|item| item.last_end() <= time).map(|item| item.key),
             }
         }
     }
@@ -206,22 +217,91 @@ fn last_soft_at<A: Amount>(
     test: &impl Fn(&Reservation<A>) -> bool,
 ) -> Option<Key> {
     let node = node.filter(|node| node.summary().last_soft > time)?;
-    let here = node.item();
-    if here.interval.start() <= time {
+    if node.first().interval.start() <= time {
         if let Some(later) = last_soft_at(node.right(), time, test) {
             return Some(later);
         }
-        if here.state == State::Soft && here.interval.contains(time) && test(here) {
+        let fits =
+            |item: &&Reservation<A>| item.state == State::Soft && item.interval.contains(time) && test(item);
+        if let Some(here) = node.items().iter().rev().find(fits) {
             return Some(here.key);
         }
     }
     last_soft_at(node.left(), time, test)
 }
 
-/// What a reservation takes on the heap, and what more a hold does, `Arc` headers included.
+/// What a reservation takes on the heap, and what more a hold does; then what nodes of both take besides, `Arc`
+/// headers included.
 #[cfg(test)]
-pub(super) fn bytes_per_reservation<A: Amount>() -> (usize, usize) {
+pub(super) fn bytes_per_reservation<A: Amount>() -> (usize, usize, usize, usize) {
     let header = 2 * size_of::<usize>();
-    let reservation = size_of::<Node<Reservation<A>>>() + size_of::<Node<StartOf>>() + 2 * header;
-    (reservation, size_of::<Node<Expiry>>() + header)
+    let reservation = size_of::<Reservation<A>>() + size_of::<StartOf>();
+    let nodes = size_of::<Node<Reservation<A>>>() + size_of::<Node<StartOf>>() + 2 * header;
+    (reservation, size_of::<Expiry>(), nodes, size_of::<Node<Expiry>>() + header)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
+    use crate::calendar::reservation::Interval;
+
+    use super::*;
+
+    fn reservation((number, start, span, kind): (u64, u64, u64, u8)) -> Reservation<u32> {
+        let interval = Interval::new(Time::from_secs(start), Time::from_secs(start + span)).unwrap();
+        let state = match kind {
+            0 => State::Held { until: Time::from_secs(span) },
+            1 => State::Firm,
+            2 => State::Running { hard_end: Time::from_secs(start + 2 * span) },
+            _ => State::Soft,
+        };
+        let key = Key { job: JobId::from_number(number), epoch: Epoch(0) };
+        Reservation { key, interval, amount: number as u32, state }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 64,
+            rng_seed: RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn plan_of_many_finds_what_a_look_at_each_finds(
+            put in prop::collection::vec((0u64..400, 0u64..300, 1u64..40, 0u8..6), 0..500),
+            time in 0u64..350,
+            divisor in 1u32..5,
+        ) {
+            let mut plan = Plan::default();
+            let mut each = std::collections::BTreeMap::new();
+            for reservation in put.into_iter().map(reservation) {
+                each.insert(reservation.key, reservation.clone());
+                plan.put(reservation);
+            }
+            let time = Time::from_secs(time);
+            let test = |one: &Reservation<u32>| one.amount % divisor == 0;
+
+            let soft = each.values().filter(|one| one.state == State::Soft && one.interval.contains(time));
+            let last = soft.filter(|one| test(one)).max_by_key(|one| (one.interval.start(), one.key));
+            prop_assert_eq!(plan.last_soft_at(time, test), last.map(|one| one.key));
+
+            let over = |one: &Reservation<u32>| one.last_end() <= time;
+            let found = plan.any_over(time);
+            prop_assert_eq!(found.is_some(), each.values().any(over));
+            prop_assert!(found.is_none_or(|key| over(&each[&key])));
+
+            let expiries = each.values().filter_map(|one| match one.state {
+                State::Held { until } => Some((until, one.key)),
+                _ => None,
+            });
+            prop_assert_eq!(plan.first_expiry(), expiries.min());
+            let from = each.values().filter(|one| one.interval.start() >= time);
+            let first = from.min_by_key(|one| (one.interval.start(), one.key));
+            prop_assert_eq!(plan.first_from(time), first);
+            prop_assert_eq!(plan.len(), each.len());
+        }
+    }
 }

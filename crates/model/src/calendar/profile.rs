@@ -8,12 +8,14 @@
 //! smallest prefix, taken component by component, may be attained by no instant: then it only prunes, and the search
 //! may look at every change of one busy stretch.
 //!
-//! A change takes 64 bytes on the heap for `u32` (Arc header included), 48 + 4 amounts in general.
+//! A change takes its time and its amount on the heap: 16 bytes for `u32`.
 
 use crate::amount::Amount;
 use crate::calendar::finger::Finger;
 use crate::calendar::reservation::Interval;
-use crate::calendar::tree::{Item, Iter, Node, Tree};
+#[cfg(test)]
+use crate::calendar::tree::Node;
+use crate::calendar::tree::{Item, Iter, Tree};
 use crate::time::Time;
 
 /// How much is used at every instant; nothing before the first change and after the last.
@@ -45,20 +47,23 @@ impl<A: Amount> Item for Change<A> {
         self.time
     }
 
-    fn summary(left: Option<&Prefixes<A>>, item: &Change<A>, right: Option<&Prefixes<A>>) -> Prefixes<A> {
-        let (mut sum, mut most, mut least) = match left {
-            Some(left) => {
-                let here = left.sum.plus(&item.difference);
-                (here.clone(), left.most.most(&here), left.least.least(&here))
-            }
-            None => (item.difference.clone(), item.difference.clone(), item.difference.clone()),
-        };
-        if let Some(right) = right {
-            most = most.most(&sum.plus(&right.most));
-            least = least.least(&sum.plus(&right.least));
-            sum = sum.plus(&right.sum);
+    fn summary(items: &[Change<A>]) -> Prefixes<A> {
+        let first = &items[0].difference;
+        let mut all = Prefixes { sum: first.clone(), most: first.clone(), least: first.clone() };
+        for item in &items[1..] {
+            all.sum = all.sum.plus(&item.difference);
+            all.most = all.most.most(&all.sum);
+            all.least = all.least.least(&all.sum);
         }
-        Prefixes { sum, most, least }
+        all
+    }
+
+    fn join(first: &Prefixes<A>, then: &Prefixes<A>) -> Prefixes<A> {
+        Prefixes {
+            sum: first.sum.plus(&then.sum),
+            most: first.most.most(&first.sum.plus(&then.most)),
+            least: first.least.least(&first.sum.plus(&then.least)),
+        }
     }
 }
 
@@ -106,29 +111,13 @@ impl<A: Amount> Profile<A> {
 
     /// What is used at an instant.
     pub(super) fn used_at(&self, time: Time) -> A {
-        let mut used = A::default();
-        let mut at = self.changes.root();
-        while let Some(node) = at {
-            at = if node.item().time <= time {
-                used = through(&used, node);
-                node.right()
-            } else {
-                node.left()
-            };
-        }
-        used
+        self.finger().used_at(time)
     }
 
     /// A finger before all changes.
     pub(super) fn finger(&self) -> Finger<'_, A> {
         Finger::new(self.changes.root())
     }
-}
-
-/// The use after a node's own change, `before` being the use before its subtree.
-fn through<A: Amount>(before: &A, node: &Node<Change<A>>) -> A {
-    let left = node.left().map_or_else(|| before.clone(), |left| before.plus(&left.summary().sum));
-    left.plus(&node.item().difference)
 }
 
 /// The steps of a profile: each instant where use changes, with the use from there on.
@@ -148,8 +137,8 @@ impl<A: Amount> Iterator for Steps<'_, A> {
     }
 }
 
-/// What a change of use takes on the heap, `Arc` header included.
+/// What a change of use takes on the heap, and what a node of them takes besides, `Arc` header included.
 #[cfg(test)]
-pub(super) fn bytes_per_change<A: Amount>() -> usize {
-    2 * size_of::<usize>() + size_of::<Node<Change<A>>>()
+pub(super) fn bytes_per_change<A: Amount>() -> (usize, usize) {
+    (size_of::<Change<A>>(), 2 * size_of::<usize>() + size_of::<Node<Change<A>>>())
 }

@@ -128,7 +128,14 @@ impl<A: Amount> Timeline<A> {
             (Against::Both, Some(whole)) => (&self.firm, Some(whole)),
         };
         let second = second.map(|whole| Second { finger: whole.finger(), first_before: first.finger() });
-        Search { capacity: &self.capacity, amount, first: first.finger(), second }
+        let room = |capacity: &A| room(capacity, amount);
+        Search {
+            capacity: &self.capacity,
+            amount,
+            most_room: room(self.capacity.most()),
+            least_room: room(self.capacity.least()),
+            fingers: Fingers { first: first.finger(), second },
+        }
     }
 }
 
@@ -157,21 +164,17 @@ const INSTANT: Span = Span::from_micros(1);
 struct Search<'a, A: Amount> {
     capacity: &'a Capacity<A>,
     amount: &'a A,
-    first: Finger<'a, A>,
-    /// On a second profile, which must leave room too.
-    second: Option<Second<'a, A>>,
-}
-
-struct Second<'a, A: Amount> {
-    finger: Finger<'a, A>,
-    /// Where the first finger was before it went too far.
-    first_before: Finger<'a, A>,
+    /// What others may use of the week's most capacity.
+    most_room: Option<A>,
+    /// What others may use of the week's least capacity.
+    least_room: Option<A>,
+    fingers: Fingers<'a, A>,
 }
 
 impl<A: Amount> Search<'_, A> {
     fn earliest_fit(&mut self, from: Time, span: Span) -> Option<Time> {
         let span = span.max(INSTANT);
-        self.room(self.capacity.most())?;
+        self.most_room.as_ref()?;
         let mut start = from;
         let mut lap = self.lap(from);
         loop {
@@ -180,7 +183,7 @@ impl<A: Amount> Search<'_, A> {
             start = self.first_free(blocked)?;
             // A week of starts failed under unchanging use: so does every later one whose own span, or first
             // week if that is shorter, still lies in the same use.
-            if let Some(end) = lap.as_mut().and_then(|lap| lap.completed_at(start, self)) {
+            if let Some(end) = lap.as_mut().and_then(|lap| lap.completed_at(start, &mut self.fingers)) {
                 let later = end? - span.min(WEEK);
                 start = start.max(later);
                 lap = self.lap(start);
@@ -192,48 +195,75 @@ impl<A: Amount> Search<'_, A> {
     fn first_blocked(&mut self, from: Time, until: Time) -> Option<Time> {
         let mut at = from;
         while at < until {
+            // Where there is room even in the week's least capacity, its steps need no look.
+            if let Some(room) = &self.least_room {
+                at = self.fingers.first_over(at, until, room)?;
+                if !self.capacity.is_weekly() {
+                    return Some(at);
+                }
+            }
             let (capacity, change) = self.capacity.at(at);
-            let Some(room) = self.room(capacity) else { return Some(at) };
-            if let Some(blocked) = self.first_over(at, change.min(until), &room) {
+            let Some(room) = room(capacity, self.amount) else { return Some(at) };
+            if let Some(blocked) = self.fingers.first_over(at, change.min(until), &room) {
                 return Some(blocked);
             }
             at = change;
-            // Where there is room even in the week's least capacity, its steps need no look.
-            if let Some(room) = self.room(self.capacity.least()) {
-                at = self.first_over(at, until, &room)?;
-            }
         }
         None
     }
 
     /// The first instant from `from` when the amount fits.
     fn first_free(&mut self, from: Time) -> Option<Time> {
-        let most = self.room(self.capacity.most())?;
         let mut at = from;
         let mut lap = self.lap(from);
         while at < Time::NEVER {
+            // Where there is no room even in the week's most capacity, its steps need no look.
+            at = self.fingers.first_within(at, Time::NEVER, self.most_room.as_ref()?)?;
+            if !self.capacity.is_weekly() {
+                return Some(at);
+            }
+            // Each component alone may have its hours, and all together none.
+            if let Some(end) = lap.as_mut().and_then(|lap| lap.completed_at(at, &mut self.fingers)) {
+                at = end?;
+                lap = self.lap(at);
+                continue;
+            }
             let (capacity, change) = self.capacity.at(at);
-            if let Some(room) = self.room(capacity)
-                && let Some(free) = self.first_within(at, change, &room)
+            if let Some(room) = room(capacity, self.amount)
+                && let Some(free) = self.fingers.first_within(at, change, &room)
             {
                 return Some(free);
             }
-            // Where there is no room even in the week's most capacity, its steps need no look.
-            at = self.first_within(change, Time::NEVER, &most)?;
-            // Each component alone may have its hours, and all together none.
-            if let Some(end) = lap.as_mut().and_then(|lap| lap.completed_at(at, self)) {
-                at = end?;
-                lap = self.lap(at);
-            }
+            at = change;
         }
         None
     }
 
-    /// What others may use of `capacity` so that the amount still fits; none if it does not fit at all.
-    fn room(&self, capacity: &A) -> Option<A> {
-        self.amount.fits_in(capacity).then(|| capacity.minus(self.amount))
+    /// Begins to watch for a week of unchanging use; nothing to watch if no week differs from another.
+    fn lap(&mut self, start: Time) -> Option<Lap> {
+        self.capacity.is_weekly().then(|| Lap { start, end: self.fingers.next_change(start) })
     }
+}
 
+/// What others may use of `capacity` so that the amount still fits; none if it does not fit at all.
+fn room<A: Amount>(capacity: &A, amount: &A) -> Option<A> {
+    amount.fits_in(capacity).then(|| capacity.minus(amount))
+}
+
+/// Where a search is, in one profile or two that must both leave room.
+struct Fingers<'a, A: Amount> {
+    first: Finger<'a, A>,
+    second: Option<Second<'a, A>>,
+}
+
+struct Second<'a, A: Amount> {
+    finger: Finger<'a, A>,
+    /// Where the first finger was before it went too far.
+    first_before: Finger<'a, A>,
+}
+
+impl<A: Amount> Fingers<'_, A> {
+    /// The first instant from `from`, before `until`, where use does not fit in `room`.
     fn first_over(&mut self, from: Time, until: Time, room: &A) -> Option<Time> {
         let Some(Second { finger, first_before }) = &mut self.second else {
             return self.first.first_over(from, until, room);
@@ -247,6 +277,7 @@ impl<A: Amount> Search<'_, A> {
         earlier.or(first)
     }
 
+    /// The first instant from `from`, before `until`, where use fits in `room`.
     fn first_within(&mut self, from: Time, until: Time, room: &A) -> Option<Time> {
         let mut at = self.first.first_within(from, until, room)?;
         let Some(Second { finger, .. }) = &mut self.second else { return Some(at) };
@@ -259,11 +290,7 @@ impl<A: Amount> Search<'_, A> {
         }
     }
 
-    /// Begins to watch for a week of unchanging use; nothing to watch if no week differs from another.
-    fn lap(&mut self, start: Time) -> Option<Lap> {
-        self.capacity.is_weekly().then(|| Lap { start, end: self.next_change(start) })
-    }
-
+    /// The first instant after `time` where use changes.
     fn next_change(&mut self, time: Time) -> Option<Time> {
         let next = self.first.next_change(time);
         let second = self.second.as_mut().and_then(|second| second.finger.next_change(time));
@@ -280,9 +307,9 @@ struct Lap {
 
 impl Lap {
     /// The end of the stretch, once a week of it is behind; begins anew when `at` has left the stretch.
-    fn completed_at<A: Amount>(&mut self, at: Time, search: &mut Search<'_, A>) -> Option<Option<Time>> {
+    fn completed_at<A: Amount>(&mut self, at: Time, fingers: &mut Fingers<'_, A>) -> Option<Option<Time>> {
         if self.end.is_some_and(|end| at >= end) {
-            *self = Lap { start: at, end: search.next_change(at) };
+            *self = Lap { start: at, end: fingers.next_change(at) };
             return None;
         }
         (at.since(self.start) >= WEEK).then_some(self.end)

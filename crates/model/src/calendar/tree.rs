@@ -1,11 +1,14 @@
-//! A persistent balanced tree of ordered items with a summary of every subtree.
+//! A persistent balanced tree of ordered items, some to each node, with a summary of every subtree.
 //!
 //! Cloning shares; a change copies the path to it only where it is shared, and works in place where it is not.
 //! Balanced by weight (Hirai and Yamamoto, "Balancing weight-balanced trees", 2011, parameters 3 and 2), so its
 //! depth is logarithmic whatever keys a peer invents, which a treap with a known hash could not promise. The
 //! price: its shape depends on its history, so it is compared and hashed item by item.
+//!
+//! A node with several items makes a small tree as quick as a sorted `Vec`, and a long walk one along arrays. Full
+//! nodes are split; nodes are not joined until they are empty. So keys that come and go at random may leave few in
+//! each, which costs what a tree with one item per node costs, and new ones fill them again.
 
-use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -14,14 +17,17 @@ use std::sync::Arc;
 pub(super) trait Item: Clone + Debug + Eq + Hash {
     /// What items are ordered by.
     type Key: Ord;
-    /// What is known of all items of a subtree together.
+    /// What is known of items that follow each other.
     type Summary: Clone + Debug;
 
     /// The item's place in the order.
     fn key(&self) -> Self::Key;
 
-    /// The summary of a subtree: of what is left of its root, the root's item, and what is right of it.
-    fn summary(left: Option<&Self::Summary>, item: &Self, right: Option<&Self::Summary>) -> Self::Summary;
+    /// The summary of one item or more, in order.
+    fn summary(items: &[Self]) -> Self::Summary;
+
+    /// The summary of some items and of those that follow them.
+    fn join(first: &Self::Summary, then: &Self::Summary) -> Self::Summary;
 }
 
 /// Items in the order of their keys.
@@ -30,17 +36,30 @@ pub(super) struct Tree<T: Item> {
     root: Link<T>,
 }
 
-/// An item with what is left and right of it.
+/// Some items with what is left and right of them.
 #[derive(Clone, Debug)]
 pub(super) struct Node<T: Item> {
     left: Link<T>,
     right: Link<T>,
-    size: u32,
-    item: T,
+    /// How many nodes there are in the subtree.
+    nodes: u32,
+    /// How many items there are in the subtree.
+    count: u32,
+    /// At least one, at most [`ITEMS_MAX`].
+    items: Vec<T>,
+    /// Of the items.
+    own: T::Summary,
+    /// Of the subtree.
     summary: T::Summary,
 }
 
 type Link<T> = Option<Arc<Node<T>>>;
+
+/// A node has so many items, at most.
+const ITEMS_MAX: usize = 64;
+
+/// Nodes made from sorted items have so many, to leave room for more.
+const ITEMS_USUAL: usize = 48;
 
 impl<T: Item> Default for Tree<T> {
     fn default() -> Tree<T> {
@@ -52,12 +71,12 @@ impl<T: Item> Tree<T> {
     /// A tree of items that are already in strictly rising order.
     pub(super) fn from_sorted(items: Vec<T>) -> Tree<T> {
         debug_assert!(items.is_sorted_by(|a, b| a.key() < b.key()));
-        let count = items.len();
+        let count = items.len().div_ceil(ITEMS_USUAL);
         Tree { root: build(&mut items.into_iter(), count) }
     }
 
     pub(super) fn len(&self) -> usize {
-        size(&self.root) as usize
+        count(&self.root) as usize
     }
 
     pub(super) fn root(&self) -> Option<&Node<T>> {
@@ -65,15 +84,7 @@ impl<T: Item> Tree<T> {
     }
 
     pub(super) fn get(&self, key: &T::Key) -> Option<&T> {
-        let mut at = self.root();
-        while let Some(node) = at {
-            at = match key.cmp(&node.item.key()) {
-                Ordering::Less => node.left(),
-                Ordering::Greater => node.right(),
-                Ordering::Equal => return Some(&node.item),
-            };
-        }
-        None
+        self.first_from(key).filter(|found| found.key() == *key)
     }
 
     /// The first item whose key is `first` or later.
@@ -81,14 +92,14 @@ impl<T: Item> Tree<T> {
         let mut found = None;
         let mut at = self.root();
         while let Some(node) = at {
-            at = if node.item.key() < *first {
+            at = if node.last().key() < *first {
                 node.right()
             } else {
-                found = Some(&node.item);
-                node.left()
+                found = Some(node);
+                node.left().filter(|_| *first < node.first().key())
             };
         }
-        found
+        found.and_then(|node: &Node<T>| node.items.get(node.place(first)))
     }
 
     /// Puts what `change` makes of the item with this key (if any) in its place; nothing removes it.
@@ -108,24 +119,28 @@ impl<T: Item> Tree<T> {
 
     /// All items in order.
     pub(super) fn iter(&self) -> Iter<'_, T> {
-        let mut iter = Iter { stack: Vec::new() };
+        let mut iter = Iter { items: [].iter(), stack: Vec::new() };
         iter.descend(self.root());
         iter
     }
 
     /// The items whose key is `first` or later, in order.
     pub(super) fn iter_from(&self, first: &T::Key) -> Iter<'_, T> {
-        let mut stack = Vec::new();
+        let mut iter = Iter { items: [].iter(), stack: Vec::new() };
         let mut at = self.root();
         while let Some(node) = at {
-            if node.item.key() < *first {
+            if node.last().key() < *first {
                 at = node.right();
+            } else if node.first().key() < *first {
+                iter.items = node.items[node.place(first)..].iter();
+                iter.descend(node.right());
+                break;
             } else {
-                stack.push(node);
+                iter.stack.push(node);
                 at = node.left();
             }
         }
-        Iter { stack }
+        iter
     }
 }
 
@@ -138,18 +153,75 @@ impl<T: Item> Node<T> {
         self.right.as_deref()
     }
 
-    pub(super) fn item(&self) -> &T {
-        &self.item
+    /// The items between what is left and what is right; at least one.
+    pub(super) fn items(&self) -> &[T] {
+        &self.items
     }
 
+    pub(super) fn first(&self) -> &T {
+        &self.items[0]
+    }
+
+    pub(super) fn last(&self) -> &T {
+        &self.items[self.items.len() - 1]
+    }
+
+    /// The summary of the items.
+    pub(super) fn own(&self) -> &T::Summary {
+        &self.own
+    }
+
+    /// The summary of the subtree.
     pub(super) fn summary(&self) -> &T::Summary {
         &self.summary
     }
 
+    /// Where in the items the first is whose key is `key` or later.
+    fn place(&self, key: &T::Key) -> usize {
+        self.items.partition_point(|item| item.key() < *key)
+    }
+
     fn refresh(&mut self) {
-        self.size = 1 + size(&self.left) + size(&self.right);
-        self.summary =
-            T::summary(self.left().map(Node::summary), &self.item, self.right().map(Node::summary));
+        self.nodes = 1 + nodes(&self.left) + nodes(&self.right);
+        self.count = self.items.len() as u32 + count(&self.left) + count(&self.right);
+        self.summary = match self.left() {
+            Some(left) => T::join(&left.summary, &self.own),
+            None => self.own.clone(),
+        };
+        if let Some(right) = self.right() {
+            self.summary = T::join(&self.summary, &right.summary);
+        }
+    }
+
+    /// Changes one of the items; there may be none left, or a node more on the right.
+    fn alter(&mut self, key: &T::Key, change: impl FnOnce(Option<&T>) -> Option<T>) {
+        let place = self.place(key);
+        let there = self.items.get(place).filter(|there| there.key() == *key);
+        match (there.is_some(), change(there)) {
+            (true, Some(item)) => self.items[place] = item,
+            (true, None) => drop(self.items.remove(place)),
+            (false, Some(item)) => self.insert(place, item),
+            (false, None) => return,
+        }
+        if !self.items.is_empty() {
+            self.own = T::summary(&self.items);
+        }
+    }
+
+    fn insert(&mut self, place: usize, item: T) {
+        if self.items.len() < ITEMS_MAX {
+            self.items.insert(place, item);
+            return;
+        }
+        // Keys that keep rising leave full nodes behind.
+        let keep = if place == ITEMS_MAX { ITEMS_MAX } else { ITEMS_MAX / 2 };
+        let mut rest = self.items.split_off(keep);
+        if place < keep {
+            self.items.insert(place, item);
+        } else {
+            rest.insert(place - keep, item);
+        }
+        put_first(&mut self.right, node(None, rest, None));
     }
 }
 
@@ -158,7 +230,7 @@ impl<T: Item> PartialEq for Tree<T> {
         match (&self.root, &other.root) {
             (None, None) => true,
             (Some(mine), Some(theirs)) => {
-                Arc::ptr_eq(mine, theirs) || mine.size == theirs.size && self.iter().eq(other.iter())
+                Arc::ptr_eq(mine, theirs) || mine.count == theirs.count && self.iter().eq(other.iter())
             }
             _ => false,
         }
@@ -177,7 +249,9 @@ impl<T: Item> Hash for Tree<T> {
 /// Items of a tree, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Iter<'a, T: Item> {
-    /// The nodes still to be given, each with its right subtree; the next one last.
+    /// The next ones.
+    items: std::slice::Iter<'a, T>,
+    /// The nodes after them, each with its right subtree; the next one last.
     stack: Vec<&'a Node<T>>,
 }
 
@@ -194,24 +268,33 @@ impl<'a, T: Item> Iterator for Iter<'a, T> {
     type Item = &'a T;
 
     fn next(&mut self) -> Option<&'a T> {
+        if let Some(item) = self.items.next() {
+            return Some(item);
+        }
         let node = self.stack.pop()?;
         self.descend(node.right());
-        Some(&node.item)
+        self.items = node.items.iter();
+        self.items.next()
     }
 }
 
-fn size<T: Item>(link: &Link<T>) -> u32 {
-    link.as_ref().map_or(0, |node| node.size)
+fn nodes<T: Item>(link: &Link<T>) -> u32 {
+    link.as_ref().map_or(0, |node| node.nodes)
+}
+
+fn count<T: Item>(link: &Link<T>) -> u32 {
+    link.as_ref().map_or(0, |node| node.count)
 }
 
 fn weight<T: Item>(link: &Link<T>) -> u32 {
-    size(link) + 1
+    nodes(link) + 1
 }
 
-fn node<T: Item>(left: Link<T>, item: T, right: Link<T>) -> Arc<Node<T>> {
-    let size = 1 + size(&left) + size(&right);
-    let summary = T::summary(left.as_ref().map(|l| &l.summary), &item, right.as_ref().map(|r| &r.summary));
-    Arc::new(Node { left, right, size, item, summary })
+fn node<T: Item>(left: Link<T>, items: Vec<T>, right: Link<T>) -> Arc<Node<T>> {
+    let own = T::summary(&items);
+    let mut node = Node { left, right, nodes: 1, count: 0, items, summary: own.clone(), own };
+    node.refresh();
+    Arc::new(node)
 }
 
 fn build<T: Item>(items: &mut impl Iterator<Item = T>, count: usize) -> Link<T> {
@@ -219,28 +302,39 @@ fn build<T: Item>(items: &mut impl Iterator<Item = T>, count: usize) -> Link<T> 
         return None;
     }
     let left = build(items, count / 2);
-    let item = items.next()?;
+    let own = items.by_ref().take(ITEMS_USUAL).collect();
     let right = build(items, count - count / 2 - 1);
-    Some(node(left, item, right))
+    Some(node(left, own, right))
 }
 
 fn alter<T: Item>(link: &mut Link<T>, key: &T::Key, change: impl FnOnce(Option<&T>) -> Option<T>) {
     let Some(shared) = link else {
-        *link = change(None).map(|item| node(None, item, None));
+        *link = change(None).map(|item| node(None, vec![item], None));
         return;
     };
     let here = Arc::make_mut(shared);
-    match key.cmp(&here.item.key()) {
-        Ordering::Less => alter(&mut here.left, key, change),
-        Ordering::Greater => alter(&mut here.right, key, change),
-        Ordering::Equal => match change(Some(&here.item)) {
-            Some(item) => here.item = item,
-            None => {
-                *link = join(here.left.take(), here.right.take());
-                return;
-            }
-        },
+    if here.left.is_some() && *key < here.first().key() {
+        alter(&mut here.left, key, change);
+    } else if here.right.is_some() && here.last().key() < *key {
+        alter(&mut here.right, key, change);
+    } else {
+        here.alter(key, change);
+        if here.items.is_empty() {
+            *link = join(here.left.take(), here.right.take());
+            return;
+        }
     }
+    rebalance(here);
+}
+
+/// Adds a node whose items come before all others.
+fn put_first<T: Item>(link: &mut Link<T>, first: Arc<Node<T>>) {
+    let Some(shared) = link else {
+        *link = Some(first);
+        return;
+    };
+    let here = Arc::make_mut(shared);
+    put_first(&mut here.left, first);
     rebalance(here);
 }
 
@@ -270,9 +364,9 @@ fn take_first<T: Item>(link: &mut Link<T>) -> Link<T> {
     std::mem::replace(link, rest)
 }
 
-/// Restores balance and summary of a node one of whose subtrees gained or lost one item.
+/// Restores balance and summary of a node one of whose subtrees gained or lost one node.
 ///
-/// It works on the node, not on the link to it: to ask whether a link is shared is what costs most in a small tree.
+/// It works on the node, not on the link to it: to ask anew whether a link is shared would cost more than the rest.
 fn rebalance<T: Item>(here: &mut Node<T>) {
     let (left, right) = (weight(&here.left), weight(&here.right));
     if right > 3 * left {
@@ -329,19 +423,26 @@ mod tests {
             *self
         }
 
-        fn summary(left: Option<&u64>, item: &u16, right: Option<&u64>) -> u64 {
-            left.unwrap_or(&0) + u64::from(*item) + right.unwrap_or(&0)
+        fn summary(items: &[u16]) -> u64 {
+            items.iter().map(|&item| u64::from(item)).sum()
+        }
+
+        fn join(first: &u64, then: &u64) -> u64 {
+            first + then
         }
     }
 
-    /// Size, sum and balance hold at every node.
-    fn check(link: &Link<u16>) -> (u32, u64) {
-        let Some(node) = link else { return (0, 0) };
+    /// Sizes, sums, balance and the limit of items hold at every node.
+    fn check(link: &Link<u16>) -> (u32, u32, u64) {
+        let Some(node) = link else { return (0, 0, 0) };
         let (left, right) = (check(&node.left), check(&node.right));
-        assert_eq!(node.size, left.0 + right.0 + 1);
-        assert_eq!(node.summary, left.1 + right.1 + u64::from(node.item));
+        assert!((1..=ITEMS_MAX).contains(&node.items.len()), "{} items", node.items.len());
+        assert_eq!(node.nodes, left.0 + right.0 + 1);
+        assert_eq!(node.count, left.1 + right.1 + node.items.len() as u32);
+        assert_eq!(node.own, u16::summary(&node.items));
+        assert_eq!(node.summary, left.2 + right.2 + node.own);
         assert!(left.0 < 3 * (right.0 + 1) && right.0 < 3 * (left.0 + 1), "out of balance");
-        (node.size, node.summary)
+        (node.nodes, node.count, node.summary)
     }
 
     proptest! {
@@ -349,14 +450,15 @@ mod tests {
 
         #[test]
         fn tree_is_an_ordered_set_and_stays_balanced(
-            changes in prop::collection::vec((any::<bool>(), 0u16..300), 0..600),
-            from in 0u16..300,
+            changes in prop::collection::vec((0u8..5, 0u16..2_000), 0..4_000),
+            from in 0u16..2_000,
         ) {
             let (mut tree, mut set) = (Tree::default(), BTreeSet::new());
             let mut kept = Vec::new();
-            for (step, (add, item)) in changes.into_iter().enumerate() {
-                if add { tree.insert(item); set.insert(item); } else { tree.remove(&item); set.remove(&item); }
-                if step % 37 == 0 {
+            for (step, (dice, item)) in changes.into_iter().enumerate() {
+                // First it mostly grows, then it mostly shrinks.
+                if (dice < 4) == (step < 2_000) { tree.insert(item); set.insert(item); } else { tree.remove(&item); set.remove(&item); }
+                if step % 397 == 0 {
                     kept.push((tree.clone(), set.clone()));
                 }
             }
@@ -376,6 +478,7 @@ mod tests {
     fn rising_keys_do_not_make_a_list() {
         let mut tree = Tree::default();
         (0..u16::MAX).for_each(|item| tree.insert(item));
-        check(&tree.root);
+        let (nodes, ..) = check(&tree.root);
+        assert_eq!(nodes, u32::from(u16::MAX).div_ceil(ITEMS_MAX as u32), "they are full");
     }
 }

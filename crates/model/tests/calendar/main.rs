@@ -61,10 +61,10 @@ struct Step<A> {
     against: Against,
 }
 
-fn step<A: Amount + 'static>(amount: BoxedStrategy<A>) -> impl Strategy<Value = Step<A>> {
+fn step<A: Amount + 'static>(jobs: u64, amount: BoxedStrategy<A>) -> impl Strategy<Value = Step<A>> {
     let against = prop_oneof![Just(Against::Firm), Just(Against::Whole), Just(Against::Both)];
     let span = prop_oneof![6 => 1usize..9, 1 => 9usize..70];
-    (0u8..24, 0u64..7, 0u32..3, 0usize..50, span, 0usize..9, amount, against).prop_map(
+    (0u8..24, 0..jobs, 0u32..3, 0usize..50, span, 0usize..9, amount, against).prop_map(
         |(what, job, epoch, start, span, extra, amount, against)| Step {
             what,
             key: Key { job: JobId::from_number(job), epoch: Epoch(epoch) },
@@ -224,7 +224,8 @@ fn told<A: Amount>(snapshot: &Snapshot<A>) -> (Steps<A>, Steps<A>) {
     (snapshot.steps(View::Firm).collect(), snapshot.steps(View::Whole).collect())
 }
 
-fn run<A: Amount>(week: Vec<A>, week_start: usize, steps: Vec<Step<A>>) {
+/// Does all steps, and compares after every so many of them.
+fn run<A: Amount>(week: Vec<A>, week_start: usize, steps: Vec<Step<A>>, compare_every: usize) {
     let capacity = capacity(&week, week_start);
     let mut calendar = Calendar::new(capacity.clone());
     let mut naive = Naive { week, reservations: Vec::new() };
@@ -232,11 +233,13 @@ fn run<A: Amount>(week: Vec<A>, week_start: usize, steps: Vec<Step<A>>) {
     for (count, step) in steps.iter().enumerate() {
         let before = calendar.clone();
         apply(&mut calendar, &mut naive, step);
-        compare(&calendar, &naive);
-        ask(&calendar, &naive, step);
+        if count % compare_every == 0 {
+            compare(&calendar, &naive);
+            ask(&calendar, &naive, step);
+        }
         assert!(calendar == before || calendar.version() > before.version());
         assert!(calendar.version() != before.version() || calendar == before);
-        if count % 5 == 0 {
+        if count % (5 * compare_every) == 0 {
             let snapshot = calendar.snapshot();
             kept.push((told(&snapshot), snapshot, calendar.clone(), naive.clone()));
         }
@@ -262,34 +265,55 @@ proptest! {
     #[test]
     fn scalars_under_constant_capacity_are_kept_as_slot_by_slot(
         room in 1u32..9,
-        steps in prop::collection::vec(step(scalar()), 1..60),
+        steps in prop::collection::vec(step(7, scalar()), 1..60),
     ) {
-        run(vec![room; WEEK_SLOTS], 0, steps);
+        run(vec![room; WEEK_SLOTS], 0, steps, 1);
     }
 
     #[test]
     fn scalars_under_weekly_capacity_are_kept_as_slot_by_slot(
         week in week(scalar_room()),
         week_start in 0usize..100,
-        steps in prop::collection::vec(step(scalar()), 1..60),
+        steps in prop::collection::vec(step(7, scalar()), 1..60),
     ) {
-        run(week, week_start, steps);
+        run(week, week_start, steps, 1);
     }
 
     #[test]
     fn vectors_under_constant_capacity_are_kept_as_slot_by_slot(
         room in vector_room(),
-        steps in prop::collection::vec(step(vector()), 1..60),
+        steps in prop::collection::vec(step(7, vector()), 1..60),
     ) {
-        run(vec![room; WEEK_SLOTS], 0, steps);
+        run(vec![room; WEEK_SLOTS], 0, steps, 1);
     }
 
     #[test]
     fn vectors_under_weekly_capacity_are_kept_as_slot_by_slot(
         week in week(vector_room()),
         week_start in 0usize..100,
-        steps in prop::collection::vec(step(vector()), 1..60),
+        steps in prop::collection::vec(step(7, vector()), 1..60),
     ) {
-        run(week, week_start, steps);
+        run(week, week_start, steps, 1);
+    }
+}
+
+// As many reservations and changes of use as need several nodes of a tree.
+proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::with_cases(3) })]
+
+    #[test]
+    fn many_scalars_are_kept_as_slot_by_slot(
+        room in 60u32..90,
+        steps in prop::collection::vec(step(70, scalar()), 300),
+    ) {
+        run(vec![room; WEEK_SLOTS], 0, steps, 10);
+    }
+
+    #[test]
+    fn many_vectors_under_weekly_capacity_are_kept_as_slot_by_slot(
+        week in week(prop::array::uniform3(30u64..50).prop_map(Three).boxed()),
+        steps in prop::collection::vec(step(70, vector()), 300),
+    ) {
+        run(week, 0, steps, 10);
     }
 }
