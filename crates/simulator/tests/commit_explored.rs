@@ -129,10 +129,8 @@ impl Monitor<Commit> for Witness {
                     return Err(format!("{job:?} is placed with epoch {epoch:?} after a later one"));
                 }
             }
-            Saw::Event(Event::Confirmed(job, epoch)) => {
-                if !self.decided.contains_key(&(*job, *epoch)) {
-                    return Err(format!("{job:?} may start at {} before it is decided", sight.node));
-                }
+            Saw::Event(Event::Confirmed(job, epoch)) if !self.decided.contains_key(&(*job, *epoch)) => {
+                return Err(format!("{job:?} may start at {} before it is decided", sight.node));
             }
             _ => {}
         }
@@ -157,9 +155,9 @@ fn world(proposals: &[(NodeId, Command<u32, ()>)]) -> Explorer<Commit, Witness> 
         (setting.clone(), own.collect())
     };
     Explorer::new(3, configure, Witness::default())
-        .always("nothing is booked twice", |state| nothing_is_booked_twice(state))
-        .always("no lock outlives its time", |state| no_lock_outlives_its_time(state))
-        .at_rest("a job is on all its nodes or on none", |state| all_or_none(state))
+        .always("nothing is booked twice", nothing_is_booked_twice)
+        .always("no lock outlives its time", no_lock_outlives_its_time)
+        .at_rest("a job is on all its nodes or on none", all_or_none)
 }
 
 fn nothing_is_booked_twice(state: &State<'_, Commit, Witness>) -> Result<(), String> {

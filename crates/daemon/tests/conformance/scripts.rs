@@ -228,7 +228,7 @@ fn job_that_must_not_run_twice_is_lost_with_its_node(mut arm: impl Arm) {
     let lost = arm.nodes_of(job)[0];
     arm.crash(lost);
     arm.restart(lost);
-    assert_eq!(arm.hear(job, 4), ["accepted", "placed on 1", "started 0", "ended Lost"]);
+    assert_eq!(arm.hear(job, 5), ["accepted", "placed on 1", "started 0", "unplaced", "ended Lost"]);
     arm.settle(Gaps::None);
     for node in (1..=NODES).map(NodeId) {
         assert_eq!(arm.look(node, |node| node.tasks().count()), 0);

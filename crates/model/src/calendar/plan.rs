@@ -282,7 +282,7 @@ mod tests {
                 plan.put(reservation);
             }
             let time = Time::from_secs(time);
-            let test = |one: &Reservation<u32>| one.amount % divisor == 0;
+            let test = |one: &Reservation<u32>| one.amount.is_multiple_of(divisor);
 
             let soft = each.values().filter(|one| one.state == State::Soft && one.interval.contains(time));
             let last = soft.filter(|one| test(one)).max_by_key(|one| (one.interval.start(), one.key));

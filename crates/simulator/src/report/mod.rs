@@ -4,7 +4,7 @@
 //! - `summary.json`: the run in figures ([`crate::measures::Summary`]);
 //! - `scenario.toml`: what was run, with all that it builds on; to run it again.
 //!
-//! Pages and plots join them here, each in a file of its own and added to [`write`]. The same seed gives the same
+//! Pages and plots join them here, each in a file of its own and added to [`write()`]. The same seed gives the same
 //! bytes: what depends on the machine or the hour, such as how long a run took, has no place in these files.
 
 mod folder;

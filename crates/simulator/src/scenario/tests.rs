@@ -99,8 +99,8 @@ fn values_of_the_wrong_type_are_refused_by_field() {
 
 #[test]
 fn unknown_recipes_kinds_and_presets_list_the_known_ones() {
-    let recipe = "s.toml:1:10: recipe: unknown `asample`; did you mean `sample`? (known: sample, asap)";
-    assert_eq!(refused("recipe = \"asample\""), recipe);
+    let recipe = "s.toml:1:10: recipe: unknown `sampel`; did you mean `sample`? (known: sample, asap)";
+    assert_eq!(refused("recipe = \"sampel\""), recipe);
     let error = read(&SMALL.replace("\"uniform\"", "\"unifrom\"")).unwrap_err();
     let kinds = "did you mean `uniform`? (known: trace, uniform, poisson, lublin, grid5000-like)";
     assert_eq!(error, format!("s.toml:4:1: workload.kind: unknown `unifrom`; {kinds}"));

@@ -1,6 +1,7 @@
 //! `shoal sim`: the simulator.
 
 mod run;
+mod storm;
 mod trace;
 
 use crate::error::Error;
@@ -11,6 +12,8 @@ use crate::output::Options;
 pub enum Command {
     /// Run a scenario and write what came of it
     Run(run::Arguments),
+    /// Let many small grids weather storms, and check every promise
+    Storm(storm::Arguments),
     /// Describe a workload trace
     Trace(trace::Arguments),
 }
@@ -20,6 +23,7 @@ impl Command {
     pub fn run(self, output: Options) -> Result<(), Error> {
         match self {
             Command::Run(arguments) => run::run(arguments, output),
+            Command::Storm(arguments) => storm::run(&arguments, output),
             Command::Trace(arguments) => trace::run(&arguments, output),
         }
     }

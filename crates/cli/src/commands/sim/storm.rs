@@ -1,0 +1,84 @@
+//! `shoal sim storm`: many small grids in bad weather, each watched by every checker.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use shoal_protocols::node::Node;
+use shoal_simulator::checks::storm::storm;
+
+use crate::error::Error;
+use crate::output::{Options, Table};
+
+/// What `shoal sim storm` is told.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// How many storms, one for each seed
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    from: u64,
+    /// Run this many at once
+    #[arg(long, value_name = "T", default_value_t = 2)]
+    threads: usize,
+}
+
+/// What came of the storms.
+#[derive(Serialize)]
+struct Outcome {
+    runs: u64,
+    jobs: u64,
+    ended: BTreeMap<&'static str, u64>,
+    tasks_started: u64,
+    crashes: u64,
+    inputs: u64,
+    looks: u64,
+    violations: Vec<String>,
+}
+
+/// Runs the storms, and fails if a promise was broken in one.
+pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
+    let Arguments { seeds, from, threads } = *arguments;
+    if seeds == 0 || threads == 0 {
+        return Err(Error::user("--seeds and --threads must be at least 1"));
+    }
+    let replay = |seed: u64| format!("shoal sim storm --from {seed} --seeds 1");
+    let tally = storm::<Node>(from..from.saturating_add(seeds), threads, replay);
+    let summary = tally.summary;
+    let outcome = Outcome {
+        runs: tally.runs,
+        jobs: summary.jobs,
+        ended: summary.ended,
+        tasks_started: summary.starts,
+        crashes: summary.crashes,
+        inputs: summary.handled,
+        looks: summary.looks,
+        violations: tally.violations.values().map(ToString::to_string).collect(),
+    };
+    output.print(&outcome, || table(&outcome))?;
+    match outcome.violations.first() {
+        None => Ok(()),
+        Some(first) => {
+            let count = outcome.violations.len();
+            Err(Error::internal(format!("{count} of {} storms broke a promise: {first}", outcome.runs)))
+        }
+    }
+}
+
+fn table(outcome: &Outcome) -> Table {
+    let mut table = Table::plain();
+    let mut row = |title: &str, count: u64| {
+        table.row([title.to_owned(), count.to_string()]);
+    };
+    row("storms", outcome.runs);
+    row("jobs accepted", outcome.jobs);
+    for (&end, &count) in &outcome.ended {
+        row(end, count);
+    }
+    row("tasks started", outcome.tasks_started);
+    row("crashes", outcome.crashes);
+    row("inputs handled", outcome.inputs);
+    row("looks at all nodes", outcome.looks);
+    row("promises broken", outcome.violations.len() as u64);
+    table
+}
