@@ -1,8 +1,8 @@
 //! Drives a grid step by step under the eyes of the checkers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_model::{Machine, NodeId, Span, Time};
+use shoal_model::{JobId, Machine, NodeId, Span, Time};
 use shoal_protocols::node::{Action, End, Node, Record};
 
 use super::exempt::Exempt;
@@ -41,12 +41,14 @@ pub struct Summary {
     pub handled: u64,
     /// Looks at all machines.
     pub looks: u64,
+    /// The jobs of one run: an owner saves what it knows of a job more than once.
+    known: BTreeSet<JobId>,
 }
 
 impl Summary {
     /// Adds the counts of another run.
     pub fn add(&mut self, other: &Summary) {
-        let Summary { jobs, ended, starts, crashes, handled, looks } = other;
+        let Summary { jobs, ended, starts, crashes, handled, looks, known: _ } = other;
         self.jobs += jobs;
         for (end, count) in ended {
             *self.ended.entry(end).or_default() += count;
@@ -61,11 +63,12 @@ impl Summary {
         match &sight.saw {
             Saw::Act(Action::Start { .. }) => self.starts += 1,
             Saw::Crash => self.crashes += 1,
-            Saw::Save(Record::Owned(owned)) => match owned.end {
-                Some(end) => *self.ended.entry(name(end)).or_default() += 1,
-                None if owned.retried == 0 => self.jobs += 1,
-                None => {}
-            },
+            Saw::Save(Record::Owned(owned)) => {
+                self.jobs += u64::from(self.known.insert(owned.envelope.id()));
+                if let Some(end) = owned.end {
+                    *self.ended.entry(name(end)).or_default() += 1;
+                }
+            }
             _ => {}
         }
     }
