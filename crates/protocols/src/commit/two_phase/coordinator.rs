@@ -147,11 +147,12 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         tenure.asked.clear();
         tenure.placed = Some(placement.clone());
         ctx.save(Record::Tenure(tenure.clone()));
-        let chase = !tenure.releasing.is_empty();
+        // The last to be told are those that this placement leaves; all others are being reminded already.
+        let leaving = tenure.releasing.last().map(|&(_, upto)| upto);
         *unconfirmed = placement.nodes.iter().copied().collect();
         self.on_remind(job, placement.epoch, 0, ctx);
-        if chase {
-            ctx.wake_after(self.config.patience(), Timer::Chase(job, 0));
+        if let Some(upto) = leaving {
+            ctx.wake_after(self.config.patience(), Timer::Chase(job, upto, 0));
         }
         ctx.report(Event::Placed(job, placement));
     }
@@ -251,7 +252,8 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         for &(node, upto) in &tenure.releasing {
             ctx.send(node, Message::Release { job, upto });
         }
-        ctx.wake_after(self.config.patience(), Timer::Chase(job, 0));
+        let upto = tenure.last;
+        ctx.wake_after(self.config.patience(), Timer::Chase(job, upto, 0));
     }
 
     pub(super) fn on_released(&mut self, from: NodeId, job: JobId, upto: Epoch, ctx: &mut Ctx<'_, Self>) {
@@ -333,17 +335,19 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
     }
 
-    /// Reminds who has not let go, ever more seldom.
-    pub(super) fn on_chase(&mut self, job: JobId, reminder: u8, ctx: &mut Ctx<'_, Self>) {
+    /// Reminds who has not let go of placements up to one, ever more seldom. Those that were told together are reminded
+    /// together, so that an old chase does not end a new one. While the job goes on nobody is given up: that all have
+    /// let go must be true when [`TwoPhase::is_releasing`] says so.
+    pub(super) fn on_chase(&mut self, job: JobId, upto: Epoch, reminder: u8, ctx: &mut Ctx<'_, Self>) {
         let patience = self.config.patience();
-        let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
-        let tenure = &mut coordinated.tenure;
-        if tenure.releasing.is_empty() {
+        let Some(Coordinated { tenure, .. }) = self.coordinated.get_mut(&job) else { return };
+        let told = |entry: &&(NodeId, Epoch)| entry.1 == upto;
+        if !tenure.releasing.iter().any(|entry| told(&entry)) {
             return;
         }
-        if reminder >= REMINDERS_MAX {
-            tenure.releasing.clear();
-            if tenure.over {
+        if tenure.over && reminder >= REMINDERS_MAX {
+            tenure.releasing.retain(|entry| !told(&entry));
+            if tenure.releasing.is_empty() {
                 self.coordinated.remove(&job);
                 ctx.erase(Key::Tenure(job));
             } else {
@@ -351,10 +355,10 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             }
             return;
         }
-        for &(node, upto) in &tenure.releasing {
+        for &(node, upto) in tenure.releasing.iter().filter(told) {
             ctx.send(node, Message::Release { job, upto });
         }
-        ctx.wake_after(pause(patience, reminder), Timer::Chase(job, reminder + 1));
+        ctx.wake_after(pause(patience, reminder), Timer::Chase(job, upto, reminder.saturating_add(1)));
     }
 
     /// A crash on the way means abort: whoever was asked is told to let go.
@@ -367,13 +371,14 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
                 // Who has confirmed is not on the disk. The layer above knows who has ended, and asking the others
                 // again does no harm.
                 unconfirmed.extend(&placed.nodes);
-                let (stands, chase) = (placed.epoch, !tenure.releasing.is_empty());
+                let stands = placed.epoch;
+                let leaving: BTreeSet<Epoch> = tenure.releasing.iter().map(|&(_, upto)| upto).collect();
                 for node in std::mem::take(&mut tenure.asked) {
                     ctx.send(node, Message::Abort { job, epoch });
                 }
                 self.on_remind(job, stands, 0, ctx);
-                if chase {
-                    ctx.wake_after(self.config.patience(), Timer::Chase(job, 0));
+                for upto in leaving {
+                    ctx.wake_after(self.config.patience(), Timer::Chase(job, upto, 0));
                 }
             } else if asked || !tenure.releasing.is_empty() {
                 self.release(job, false, ctx);

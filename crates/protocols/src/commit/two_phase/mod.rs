@@ -131,8 +131,8 @@ pub enum Timer {
     Retry(JobId, Epoch),
     /// As coordinator: who has not confirmed? With the number of the reminder.
     Remind(JobId, Epoch, u8),
-    /// As coordinator: who has not let go? With the number of the reminder.
-    Chase(JobId, u8),
+    /// As coordinator: who has not let go of the placements up to this one? With the number of the reminder.
+    Chase(JobId, Epoch, u8),
     /// As participant: what has become of this lock?
     Doubt(JobId, Epoch),
 }
@@ -256,7 +256,7 @@ impl<A: Amount, B: Brief> Protocol for TwoPhase<A, B> {
             },
             Input::Timer(Timer::Retry(job, epoch)) => self.on_retry(job, epoch, ctx),
             Input::Timer(Timer::Remind(job, epoch, reminder)) => self.on_remind(job, epoch, reminder, ctx),
-            Input::Timer(Timer::Chase(job, reminder)) => self.on_chase(job, reminder, ctx),
+            Input::Timer(Timer::Chase(job, upto, reminder)) => self.on_chase(job, upto, reminder, ctx),
             Input::Timer(Timer::Doubt(job, epoch)) => self.on_doubt(job, epoch, ctx),
             Input::Done(never) => match never {},
         }
