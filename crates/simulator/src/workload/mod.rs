@@ -18,6 +18,7 @@ mod generate;
 mod gwf;
 mod input;
 mod names;
+mod shape;
 mod source;
 mod swf;
 mod write;
@@ -33,6 +34,7 @@ pub use describe::{Description, Quantiles};
 pub use error::{Fault, WorkloadError};
 pub use generate::{Grid5000Like, Lublin, Poisson, Uniform};
 pub use names::{Label, Names};
+pub use shape::{Class, Shape};
 pub use source::{Format, Source, Trace};
 pub use write::{write_gwf, write_swf};
 
