@@ -12,6 +12,7 @@ pub mod measures;
 pub mod network;
 pub mod processes;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod streams;

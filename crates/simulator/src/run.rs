@@ -163,7 +163,8 @@ fn load(scenario: &Scenario) -> Result<Workload, Error> {
     })
 }
 
-fn check_widths(scenario: &Scenario, workload: &Workload) -> Result<(), Error> {
+/// A job wider than the grid would wait for ever.
+pub(crate) fn check_widths(scenario: &Scenario, workload: &Workload) -> Result<(), Error> {
     match workload.jobs.iter().find(|job| job.width as usize > scenario.nodes) {
         None => Ok(()),
         Some(wide) => {

@@ -1,0 +1,28 @@
+//! What a reproduction leaves behind: `results.json`, and `timing.json` with all that depends on machine and hour.
+
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{Finding, Report, Timing};
+
+/// Writes all files of a reproduction into a folder.
+pub fn write(folder: &Path, reports: &[Report], elapsed_s: f64) -> io::Result<()> {
+    let findings: Vec<&Finding> = reports.iter().flat_map(|report| &report.findings).collect();
+    write_json(&folder.join("results.json"), &findings)?;
+    let runs = reports.iter().flat_map(|report| &report.timing).collect();
+    write_json(&folder.join("timing.json"), &Times { elapsed_s, runs })
+}
+
+#[derive(Serialize)]
+struct Times<'a> {
+    elapsed_s: f64,
+    runs: Vec<&'a Timing>,
+}
+
+fn write_json(path: &Path, data: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string_pretty(data)?;
+    text.push('\n');
+    std::fs::write(path, text)
+}
