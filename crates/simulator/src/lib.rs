@@ -10,6 +10,7 @@ pub mod graph;
 pub mod grid;
 pub mod measures;
 pub mod network;
+pub mod plot;
 pub mod processes;
 pub mod report;
 pub mod reproduce;
