@@ -23,9 +23,11 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::baseline::BaselineError;
+use crate::plot::Figure;
 use crate::scenario;
 use crate::workload::WorkloadError;
 
+pub(crate) use asap::LIBRARY as ASAP_SCENARIOS;
 pub use finding::{Finding, Known};
 pub use pool::{Progress, Tell};
 pub use sheet::Sheet;
@@ -70,6 +72,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The paper's tables beside ours.
     pub sheets: Vec<Sheet>,
+    /// The paper's figures with our data, by name.
+    pub figures: Vec<(String, Figure)>,
     /// How long each run took.
     pub timing: Vec<Timing>,
 }

@@ -6,6 +6,7 @@
 
 mod case;
 mod experiment;
+mod figures;
 mod known;
 mod plan;
 mod seen;
@@ -18,6 +19,7 @@ use super::finding::Findings;
 use super::pool::{self, Tell, Timed};
 use super::{Error, Paper, Report, Timing};
 pub(super) use known::KNOWN;
+pub(crate) use plan::LIBRARY;
 pub(super) use plan::Plan;
 
 impl Plan {
@@ -47,6 +49,7 @@ impl Plan {
         }
         let findings = findings.finish();
         let sheets = sheets::sheets(&findings);
-        Ok(Report { paper: Paper::Asap, about: self.about, findings, sheets, timing })
+        let figures = figures::figures(&seen);
+        Ok(Report { paper: Paper::Asap, about: self.about, findings, sheets, figures, timing })
     }
 }

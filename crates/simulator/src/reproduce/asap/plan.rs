@@ -21,7 +21,7 @@ use crate::scenario::{Library, Scenario};
 use crate::workload::{Length, Piece, Source, TooWide, Trace, Window, Workload};
 
 /// The scenarios of this paper, so that the program needs no files.
-const LIBRARY: Library = &[
+pub(crate) const LIBRARY: Library = &[
     ("fig4a", include_str!("../../../../../scenarios/asap/fig4a.toml")),
     ("fig4b", include_str!("../../../../../scenarios/asap/fig4b.toml")),
     ("table1", include_str!("../../../../../scenarios/asap/table1.toml")),
@@ -55,7 +55,8 @@ impl Plan {
     /// How heavy a run is, roughly: node-days of shuffles, and more for polls.
     pub fn weigh(&self, case: &Case) -> f64 {
         let days = match case.jobs {
-            Jobs::Original | Jobs::Narrow => f64::from(self.size.days),
+            Jobs::Original => f64::from(self.size.days),
+            Jobs::Narrow => f64::from(self.size.days) * 0.5,
             // More jobs a day, which search farther.
             Jobs::Compressed => f64::from(self.size.days) * 0.6,
             Jobs::Piece(Piece::Busiest) => self.size.piece_days() * 6.0,
@@ -139,7 +140,11 @@ impl Plan {
 
     fn scenario(&self, case: &Case) -> Result<Scenario, Error> {
         let Size { nodes, days, piece, .. } = self.size;
-        let nodes = if let Jobs::Spread(nodes) = case.jobs { nodes } else { nodes };
+        let nodes = match case.jobs {
+            Jobs::Spread(nodes) => nodes,
+            Jobs::Narrow => self.size.smallest,
+            Jobs::Original | Jobs::Compressed | Jobs::Piece(_) => nodes,
+        };
         let mut changes = format!("nodes = {nodes}\nworkload.days = {days}\n{}", case.changes());
         if let Jobs::Piece(_) = case.jobs {
             changes += &format!("length = \"{}s\"\n", piece.as_secs());

@@ -15,7 +15,8 @@ pub struct Size {
     pub days: u32,
     /// The piece of the trace that the tables of costs are about.
     pub piece: Span,
-    /// The smallest of the four grids on which cost is compared; the others are 2, 4 and 8 times as large.
+    /// The smallest of the four grids on which cost is compared; the others are 2, 4 and 8 times as large. Also that of
+    /// the narrow jobs that stand beside a trace.
     pub smallest: u32,
     /// Seeds of most experiments.
     pub seeds: u64,
@@ -44,13 +45,13 @@ pub const FULL: Size = Size {
 /// of what they reach in the paper's.
 const QUICK: Size = Size {
     name: "quick",
-    nodes: 1_250,
-    days: 14,
-    piece: Span::from_hours(6),
-    smallest: 625,
+    nodes: 1_000,
+    days: 8,
+    piece: Span::from_hours(4),
+    smallest: 416,
     seeds: 1,
     seeds_long: 1,
-    seeds_scale: 3,
+    seeds_scale: 2,
     traced: false,
 };
 

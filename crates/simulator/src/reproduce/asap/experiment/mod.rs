@@ -1,7 +1,7 @@
 //! The experiments: the runs that each needs, and what it makes of them.
 
 mod beside;
-mod costs;
+pub mod costs;
 mod degrees;
 mod overlays;
 mod utilisation;
