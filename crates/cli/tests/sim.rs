@@ -56,6 +56,12 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// All files below a folder, by their paths in it.
+fn files(folder: &Path) -> Vec<String> {
+    let below = |path: String| Path::new(&path).strip_prefix(folder).unwrap().display().to_string();
+    names(folder).into_iter().filter(|path| Path::new(path).is_file()).map(below).collect()
+}
+
 fn run_to(home: &Path, out: &str, more: &[&str]) -> Output {
     let arguments = [&["sim", "run", "s.toml", "--out", out], more].concat();
     let output = shoal(home, &arguments);
@@ -69,9 +75,31 @@ fn a_run_writes_its_files_and_a_table() {
     let output = run_to(home.path(), "out", &[]);
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("12: 12 finished"), "{table}");
-    let mut files: Vec<String> = names(&home.path().join("out"));
-    files.iter_mut().for_each(|path| *path = path.rsplit('/').next().unwrap().to_owned());
-    assert_eq!(files, ["jobs.csv", "scenario.toml", "summary.json"]);
+    assert_eq!(
+        files(&home.path().join("out")),
+        [
+            "jobs.csv",
+            "plots/gantt.png",
+            "plots/gantt.svg",
+            "plots/messages.png",
+            "plots/messages.svg",
+            "plots/utilisation.png",
+            "plots/utilisation.svg",
+            "plots/wait-by-area.png",
+            "plots/wait-by-area.svg",
+            "plots/wait-by-duration.png",
+            "plots/wait-by-duration.svg",
+            "plots/wait-by-width.png",
+            "plots/wait-by-width.svg",
+            "plots/wait-over-time.png",
+            "plots/wait-over-time.svg",
+            "report.html",
+            "scenario.toml",
+            "summary.json",
+        ]
+    );
+    let page = fs::read_to_string(home.path().join("out/report.html")).unwrap();
+    assert!(page.contains("12: 12 finished") && page.matches("<svg").count() == 7, "{page}");
     let csv = fs::read_to_string(home.path().join("out/jobs.csv")).unwrap();
     assert_eq!(csv.lines().count(), 13);
     assert!(csv.starts_with("job_id,workload_name,profile,submission_time,"), "{csv}");
@@ -96,7 +124,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
         for (out, threads) in [("a", "1"), ("b", "1"), ("c", "2")] {
             run_to(home.path(), out, &["--threads", threads, "--faults", faults]);
         }
-        for file in ["jobs.csv", "summary.json", "scenario.toml"] {
+        for file in &files(&home.path().join("a")) {
             let bytes = |out: &str| fs::read(home.path().join(out).join(file)).unwrap();
             assert!(bytes("a") == bytes("b"), "{file} differs from run to run with faults {faults}");
             assert!(bytes("a") == bytes("c"), "{file} differs from one thread to two with faults {faults}");
@@ -226,4 +254,52 @@ fn traces_are_run_described_and_refused() {
     fs::write(home.path().join("t.swf"), "; nothing\n").unwrap();
     let error = refused(home.path(), &["sim", "trace", "t.swf"]);
     assert!(error.starts_with("error: t.swf: holds no job"), "{error}");
+}
+
+#[test]
+fn a_trace_is_drawn_on_the_terminal_and_on_a_page() {
+    let home = home(SMALL);
+    let job =
+        |id: u32| format!("{id} {} -1 {} 2 -1 -1 2 90 -1 1 1 1 -1 1 1 -1 -1\n", id * 4_000, id % 95 + 5);
+    fs::write(home.path().join("t.swf"), (0..200).map(job).collect::<String>()).unwrap();
+    let describe = |more: &[&str]| {
+        let output = shoal(home.path(), &[&["sim", "trace", "t.swf"], more].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+
+    let plain = describe(&[]);
+    assert!(plain.contains("jobs a day (highest 22)") && plain.contains('█'), "{plain}");
+    let mut charts = plain.lines().skip_while(|line| !line.starts_with("jobs a day"));
+    assert!(charts.all(|line| line.chars().count() <= 80), "as wide as a terminal of old: {plain}");
+    assert!(!plain.contains('\u{1b}'), "no colour where nobody looks");
+
+    let json = describe(&["--json", "--out", "a"]);
+    let written = fs::read_to_string(home.path().join("a/description.json")).unwrap();
+    assert_eq!(json.trim(), written.trim());
+    let described: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let sum = |counts: &serde_json::Value| -> u64 {
+        counts
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|count| count.as_u64().or(count["jobs"].as_u64()).unwrap())
+            .sum()
+    };
+    let shape = described["shape"].as_object().unwrap();
+    for (kind, counts) in shape.iter().filter(|(_, counts)| counts.is_array()) {
+        assert_eq!(sum(counts), 200, "{kind}");
+    }
+
+    let page = fs::read_to_string(home.path().join("a/report.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 7);
+    describe(&["--out", "b"]);
+    let (a, b) = (home.path().join("a"), home.path().join("b"));
+    assert_eq!(files(&a).len(), 16);
+    for file in files(&a) {
+        assert!(fs::read(a.join(&file)).unwrap() == fs::read(b.join(&file)).unwrap(), "{file} differs");
+    }
+    let error = refused(home.path(), &["sim", "trace", "t.swf", "--out", "a"]);
+    assert_eq!(error, "error: a: is not empty");
+    describe(&["--out", "a", "--force"]);
 }

@@ -139,6 +139,7 @@ impl<P: NodeLike> Run<P> {
                 watch.see(&sight);
                 self.measures.see(&sight);
             }
+            self.measures.pause(next, || world.traffic());
             let ended = self.measures.ended();
             let progress = Progress { now: next, until: self.until, ended, jobs: self.jobs.len() };
             watch.pause(&mut self.grid, progress);

@@ -22,11 +22,21 @@ fn report(settings: &Settings) -> Report {
 fn bytes(report: &Report) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::tempdir().unwrap();
     reproduce::write(folder.path(), std::slice::from_ref(report), 1.0).unwrap();
-    let files = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<(String, Vec<u8>)> = files
-        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(path).unwrap()))
-        .filter(|(name, _)| name != "timing.json")
-        .collect();
+    let mut files = Vec::new();
+    let mut folders = vec![folder.path().to_owned()];
+    while let Some(inner) = folders.pop() {
+        for entry in fs::read_dir(inner).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(folder.path()).unwrap().to_str().unwrap().to_owned();
+            if name != "timing.json" {
+                files.push((name, fs::read(path).unwrap()));
+            }
+        }
+    }
     files.sort();
     files
 }
@@ -97,7 +107,7 @@ fn all_of_it_finds_every_id_in_order_and_is_the_same_with_any_number_of_threads(
         assert!(one == two, "{name} differs from one thread to two");
     }
     let names: Vec<&str> = two.iter().map(|(name, _)| name.as_str()).collect();
-    for name in ["results.json", "fig4a.svg", "fig4b.png", "fig5d.svg", "fig6.png"] {
+    for name in ["results.json", "report.html", "plots/fig4a.svg", "plots/fig4b.png", "plots/fig5d.svg", "plots/fig6.png"] {
         assert!(names.contains(&name), "{name} is not among {names:?}");
     }
 }

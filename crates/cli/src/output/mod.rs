@@ -1,8 +1,10 @@
 //! How results are shown: as a table for people or as JSON for programs.
 
+pub mod chart;
 mod json;
 mod table;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -21,7 +23,7 @@ pub struct Options {
 
 impl Options {
     /// Prints results to stdout.
-    pub fn print(self, data: &impl Serialize, table: impl FnOnce() -> Table) -> Result<(), Error> {
+    pub fn print<T: Display>(self, data: &impl Serialize, table: impl FnOnce() -> T) -> Result<(), Error> {
         let text = if self.json { json::render(data)? } else { table().to_string() };
         let mut stdout = io::stdout().lock();
         match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {

@@ -3,6 +3,7 @@
 //! Times are those of the world, whatever the nodes' clocks show, and are told from the workload's zero on: the
 //! first instant at which a job could be submitted.
 
+mod course;
 mod record;
 mod summary;
 
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
 use shoal_protocols::node::{Action, End, Event, Outcome as Exited, Task};
 
+pub use course::{Bin, Course};
 pub use record::{Record, State};
 pub use summary::{Bytes, Messages, Promises, Spread, Summary, Utilisation};
 
@@ -44,6 +46,8 @@ pub struct Outcome {
     pub jobs: Vec<Record>,
     /// All of it in figures.
     pub summary: Summary,
+    /// All of it over time.
+    pub course: Course,
 }
 
 /// Measures a run from what is seen of it.
@@ -57,6 +61,9 @@ pub struct Measures {
     busy: u128,
     ended: usize,
     frame: summary::Frame,
+    course: Course,
+    /// When the nodes were last listened to, and what they had said until then.
+    heard: (Time, BTreeMap<&'static str, Traffic>),
 }
 
 /// A job on its way.
@@ -90,9 +97,15 @@ impl Measures {
         submissions: Vec<Submission>,
     ) -> Measures {
         let known = submissions.iter().enumerate().map(|(place, one)| (one.job, place)).collect();
-        let jobs = submissions.into_iter().map(Watched::new).collect();
         let frame = summary::Frame::new(scenario, workload);
-        Measures { zero, known, jobs, running: BTreeMap::new(), busy: 0, ended: 0, frame }
+        let mut course = Course::new(zero, frame.cores);
+        for submission in &submissions {
+            let area = u128::from(submission.width) * u128::from(submission.requested.as_micros());
+            course.ask(submission.at, area);
+        }
+        let jobs = submissions.into_iter().map(Watched::new).collect();
+        let heard = (Time::ZERO, BTreeMap::new());
+        Measures { zero, known, jobs, running: BTreeMap::new(), busy: 0, ended: 0, frame, course, heard }
     }
 
     /// Takes in what was seen.
@@ -106,6 +119,13 @@ impl Measures {
             Saw::Crash | Saw::Restart => self.stop_all(*at, *node),
             Saw::DiskLost => {}
             Saw::Save(_) | Saw::Erase(_) | Saw::Send(..) => {}
+        }
+    }
+
+    /// Everything stands still, after what `traffic` says was said; that is asked no more often than it is shown.
+    pub fn pause(&mut self, now: Time, traffic: impl FnOnce() -> BTreeMap<&'static str, Traffic>) {
+        if self.heard.0 + self.course.width <= now {
+            self.listen(now, traffic());
         }
     }
 
@@ -125,6 +145,8 @@ impl Measures {
         for ((node, task), _) in self.running.clone() {
             self.stop(now, node, task);
         }
+        self.listen(now, traffic.clone());
+        self.course.finish(now);
         let mut effective = 0;
         for job in &self.jobs {
             if matches!(job.end, Some((_, State::Finished))) {
@@ -134,7 +156,16 @@ impl Measures {
         let jobs: Vec<Record> = self.jobs.iter().map(|job| job.record(self.zero)).collect();
         let work = summary::Work { effective, busy: self.busy };
         let summary = self.frame.sum_up(&jobs, now.since(self.zero), now, work, traffic, handled);
-        Outcome { workload: self.frame.workload, jobs, summary }
+        Outcome { workload: self.frame.workload, jobs, summary, course: self.course }
+    }
+
+    fn listen(&mut self, now: Time, traffic: BTreeMap<&'static str, Traffic>) {
+        let (since, before) = &self.heard;
+        for (kind, so_far) in &traffic {
+            let known = before.get(kind).map_or(0, |traffic| traffic.messages);
+            self.course.say(*since, now, kind, so_far.messages - known);
+        }
+        self.heard = (now, traffic);
     }
 
     fn hear(&mut self, at: Time, event: &Event) {
@@ -194,6 +225,7 @@ impl Measures {
         let Some(since) = self.running.remove(&(node, task)) else { return };
         let ran = u128::from(at.since(since).as_micros());
         self.busy += ran;
+        self.course.work(since, at);
         self.with(task.job, |job| {
             let attempt = job.attempts.entry(task.epoch).or_default();
             attempt.busy += ran;

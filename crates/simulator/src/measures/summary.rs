@@ -139,7 +139,7 @@ pub(super) struct Frame {
     seed: u64,
     pub workload: String,
     /// The grid's cores, in thousandths.
-    cores: u128,
+    pub cores: u128,
     /// Node-microseconds asked for.
     asked: u128,
     span: Span,

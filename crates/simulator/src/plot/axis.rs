@@ -113,6 +113,7 @@ pub fn human(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Plain => plain(value, None),
         Unit::Share => format!("{} %", trimmed(value * 100.0, 1)),
+        Unit::Time if value == 0.0 => "0 s".to_owned(),
         // Days say more than months where there is no row of them.
         Unit::Time if (MONTH..YEAR).contains(&value.abs()) => time(value, DAY),
         Unit::Time => time(value, value.abs()),
@@ -233,6 +234,11 @@ impl Ruler {
         let all: Vec<f64> = landmarks.into_iter().filter(inside).collect();
         let stride = all.len().div_ceil(LANDMARKS_MAX).max(1);
         let mut marks: Vec<f64> = all.iter().copied().step_by(stride).collect();
+        if unit == Unit::Time && all.len() <= 2 {
+            marks = TIME_STEPS.into_iter().filter(inside).chain(all.iter().copied()).collect();
+            marks.sort_by(f64::total_cmp);
+            marks.dedup();
+        }
         if unit != Unit::Time && stride == 1 {
             let decades = all.iter().flat_map(|&decade| (2..10).map(move |times| decade * f64::from(times)));
             let first = all.first().copied().unwrap_or(self.low);

@@ -11,6 +11,8 @@ const MARGIN: f64 = 20.0;
 const TITLE: f64 = 16.0;
 const TEXT: f64 = 12.0;
 const LINE: f64 = 2.0;
+/// Lines of more points than this go up and down within a few pixels, and are drawn thinner.
+const DENSE_FROM: usize = 300;
 /// Room for points at the ends of the lower axis.
 const INSET: f64 = 8.0;
 /// Lines of so few points are marked at each.
@@ -44,7 +46,7 @@ pub fn scene(figure: &Figure) -> Scene {
         top += 18.0;
     }
     let first_row = top + 8.0;
-    top += legend.rows as f64 * 20.0 + 6.0;
+    top += legend.rows as f64 * 20.0 + 8.0;
     let bottom = top + PLOT;
 
     let y = y.between(bottom, top);
@@ -52,8 +54,8 @@ pub fn scene(figure: &Figure) -> Scene {
     let named = matches!(figure.x.scale, Scale::Names(_));
     let inset = if named { 0.0 } else { INSET };
     let x = x.between(left + inset, end - inset);
-    let tilted = XMarks::of(&x, (end - left) / x.marks().len().max(1) as f64, named);
-    let height = bottom + tilted.height() + if figure.x.label.is_empty() { 14.0 } else { 34.0 };
+    let below = XMarks::of(&x, named);
+    let height = bottom + below.height() + if figure.x.label.is_empty() { 14.0 } else { 34.0 };
 
     let mut scene = Scene::new(&figure.title, WIDTH, height);
     scene.bold((MARGIN, MARGIN + 8.0), fitting(&figure.title, TITLE, true), TITLE);
@@ -75,7 +77,7 @@ pub fn scene(figure: &Figure) -> Scene {
     let fine = y.minor().iter().map(|&value| vec![(left, y.at(value)), (end, y.at(value))]);
     let fine_x = x.minor().iter().map(|&value| vec![(x.at(value), top), (x.at(value), bottom)]);
     scene.lines(fine.chain(fine_x).collect(), Ink::Grid, 0.5, None);
-    tilted.draw(&mut scene, &x, bottom);
+    below.draw(&mut scene, &x, bottom);
     let middle = (left + end) / 2.0;
     if !figure.x.label.is_empty() {
         scene.text((middle, height - 12.0), &*figure.x.label, TEXT, Anchor::Middle, Ink::Text);
@@ -116,7 +118,7 @@ impl Bounds {
             let log = axis.is_some_and(|axis| axis.scale == Scale::Log10);
             let layers = figure.layers.iter().filter(|layer| figure.side(layer) == side);
             let reach = reach(layers.clone().flat_map(heights), log);
-            let from_zero = layers.clone().any(|layer| matches!(layer.kind, Kind::Bars));
+            let from_zero = layers.clone().any(|layer| matches!(layer.kind, Kind::Bars | Kind::Step));
             // Where the data comes near to zero, zero is shown: heights can be compared only then.
             reach.map(|(low, high)| match low {
                 low if log => (low, high),
@@ -176,26 +178,30 @@ fn reach(values: impl Iterator<Item = f64>, log: bool) -> Option<(f64, f64)> {
 
 /// What stands below the figure: words, turned where they need more room.
 struct XMarks {
-    slanted: bool,
+    turned: bool,
     widest: f64,
 }
 
 impl XMarks {
-    fn of(ruler: &Ruler, room: f64, named: bool) -> XMarks {
-        let widths = ruler.marks().iter().map(|(_, text)| font::width(text, TEXT, false));
-        let widest = widths.fold(0.0, f64::max).min(120.0);
-        XMarks { slanted: named && widest > room - 6.0, widest }
+    fn of(ruler: &Ruler, named: bool) -> XMarks {
+        let width = |text: &str| font::width(text, TEXT, false);
+        let widest = ruler.marks().iter().map(|(_, text)| width(text)).fold(0.0, f64::max).min(120.0);
+        let words = ruler.marks().iter().filter(|(_, text)| !text.is_empty());
+        let reaches: Vec<(f64, f64)> =
+            words.map(|(value, text)| (ruler.at(*value), width(text) / 2.0)).collect();
+        let collide = |pair: &[(f64, f64)]| pair[0].0 + pair[0].1 + 6.0 > pair[1].0 - pair[1].1;
+        XMarks { turned: named && reaches.windows(2).any(collide), widest }
     }
 
     fn height(&self) -> f64 {
-        if self.slanted { self.widest + 14.0 } else { 20.0 }
+        if self.turned { self.widest + 14.0 } else { 20.0 }
     }
 
     fn draw(&self, scene: &mut Scene, ruler: &Ruler, bottom: f64) {
         let mut free = f64::NEG_INFINITY;
         for (value, text) in ruler.marks() {
             let x = ruler.at(*value);
-            if self.slanted {
+            if self.turned {
                 let middle = bottom + 8.0 + font::width(text, TEXT, false) / 2.0;
                 scene.upright((x + TEXT * 0.35, middle), text, TEXT, Ink::Muted);
                 continue;
@@ -304,14 +310,14 @@ impl Plot<'_> {
         match &layer.kind {
             Kind::Line => {
                 let strokes = self.pieces(layer).iter().map(|piece| thin::line(piece)).collect();
-                scene.lines(strokes, ink, LINE, dash(number, layer));
+                scene.lines(strokes, ink, thickness(layer), dash(number, layer));
                 if marked(layer) {
                     self.draw_marks(scene, number, layer);
                 }
             }
             Kind::Step => {
                 let strokes = self.pieces(layer).iter().map(|piece| thin::line(&stairs(piece))).collect();
-                scene.lines(strokes, ink, LINE, dash(number, layer));
+                scene.lines(strokes, ink, thickness(layer), dash(number, layer));
             }
             Kind::Points => self.draw_marks(scene, number, layer),
             Kind::Bars => self.draw_bars(scene, number, layer),
@@ -388,6 +394,10 @@ fn stairs(points: &[Point]) -> Vec<Point> {
         corners.push((x, y));
     }
     corners
+}
+
+fn thickness(layer: &Layer) -> f64 {
+    if layer.points.len() > DENSE_FROM { 1.2 } else { LINE }
 }
 
 fn marked(layer: &Layer) -> bool {

@@ -92,21 +92,56 @@ impl Gantt {
         let shown = |run: &&Run| run.lane < self.lanes.len() && run.start < high && run.end > low;
         let mut runs: Vec<&Run> = self.runs.iter().filter(shown).collect();
         runs.sort_by(|one, other| one.job.cmp(&other.job).then(one.lane.cmp(&other.lane)));
+        let rows = rows(&runs, self.lanes.len());
         let gap = (lane * 0.12).min(1.0);
+        let mut row = rows.iter();
         for (number, job) in runs.chunk_by(|one, other| one.job == other.job).enumerate() {
-            let outline = |run: &&Run| {
+            let outline = |(run, &(row, of)): (&&Run, &(usize, usize))| {
                 let (from, to) = (ruler.at(run.start), ruler.at(run.end));
-                let y = top + run.lane as f64 * lane + gap;
+                let height = (lane - 2.0 * gap) / of as f64;
+                let y = top + run.lane as f64 * lane + gap + height * row as f64;
                 // What is too short to be seen is shown as the thinnest line.
-                rectangle(from, y, (to - from).max(0.4), lane - 2.0 * gap)
+                rectangle(from, y, (to - from).max(0.4), height)
             };
             scene.shapes.push(Shape::Area {
-                outlines: job.iter().map(outline).collect(),
+                outlines: job.iter().zip(row.by_ref()).map(outline).collect(),
                 ink: Ink::Series(number % SERIES_COUNT),
                 // Neighbours of one colour can be told apart.
                 opacity: [0.9, 0.62][number / SERIES_COUNT % 2],
                 hint: Some(format!("job {}", job[0].job)),
             });
         }
+    }
+}
+
+/// For each run its row in its lane, and how many rows that lane needs: what runs at once stands side by side.
+fn rows(runs: &[&Run], lanes: usize) -> Vec<(usize, usize)> {
+    let mut by_start: Vec<usize> = (0..runs.len()).collect();
+    by_start.sort_by(|&one, &other| runs[one].start.total_cmp(&runs[other].start).then(one.cmp(&other)));
+    // Until when each row of each lane is taken.
+    let mut taken: Vec<Vec<f64>> = vec![Vec::new(); lanes];
+    let mut row_of = vec![0; runs.len()];
+    for run in by_start {
+        let rows = &mut taken[runs[run].lane];
+        let free = rows.iter().position(|&until| until <= runs[run].start);
+        let row = free.unwrap_or(rows.len());
+        if free.is_none() {
+            rows.push(0.0);
+        }
+        rows[row] = runs[run].end;
+        row_of[run] = row;
+    }
+    runs.iter().zip(row_of).map(|(run, row)| (row, taken[run.lane].len())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_at_once_stands_in_rows_of_its_own() {
+        let run = |lane, job, start, end| Run { lane, job, start, end };
+        let runs = [run(0, 1, 0.0, 10.0), run(0, 2, 5.0, 9.0), run(0, 3, 10.0, 11.0), run(1, 4, 0.0, 10.0)];
+        assert_eq!(rows(&runs.iter().collect::<Vec<_>>(), 2), [(0, 2), (1, 2), (0, 2), (0, 1)]);
     }
 }

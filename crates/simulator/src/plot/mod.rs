@@ -26,6 +26,7 @@ mod thin;
 pub use axis::{Axis, Scale, Unit, human};
 pub use gantt::{Gantt, Run};
 pub use png::Error;
+pub use svg::escape;
 
 /// A picture with axes.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,3 +1,5 @@
+//! What pictures promise: the same bytes, no panic on odd data, nothing lost that can be seen.
+
 use super::*;
 
 fn wave(count: usize) -> Vec<(f64, f64)> {

@@ -10,6 +10,7 @@
 
 mod asap;
 mod finding;
+mod page;
 mod pool;
 mod sheet;
 pub mod statistics;
@@ -23,7 +24,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::baseline::BaselineError;
-use crate::plot::Figure;
+use crate::report::picture::Picture;
 use crate::scenario;
 use crate::workload::WorkloadError;
 
@@ -72,8 +73,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The paper's tables beside ours.
     pub sheets: Vec<Sheet>,
-    /// The paper's figures with our data, by name.
-    pub figures: Vec<(String, Figure)>,
+    /// The paper's figures with our data.
+    pub figures: Vec<Picture>,
     /// How long each run took.
     pub timing: Vec<Timing>,
 }

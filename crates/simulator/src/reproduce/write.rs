@@ -1,25 +1,24 @@
-//! What a reproduction leaves behind: `results.json`, each figure as SVG and PNG, and `timing.json` with all that
-//! depends on machine and hour.
+//! What a reproduction leaves behind: `results.json`, `report.html`, each figure as SVG and PNG in `plots`, and
+//! `timing.json` with all that depends on machine and hour.
 
 use std::io;
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::page::page;
 use super::{Finding, Report, Timing};
-
-/// How many times larger than its SVG a PNG is.
-const PNG_SCALE: f32 = 2.0;
+use crate::report::picture::{self, Picture};
 
 /// Writes all files of a reproduction into a folder.
 pub fn write(folder: &Path, reports: &[Report], elapsed_s: f64) -> io::Result<()> {
     let findings: Vec<&Finding> = reports.iter().flat_map(|report| &report.findings).collect();
     write_json(&folder.join("results.json"), &findings)?;
-    for (name, figure) in reports.iter().flat_map(|report| &report.figures) {
-        std::fs::write(folder.join(format!("{name}.svg")), figure.svg())?;
-        let png = figure.png(PNG_SCALE).map_err(io::Error::other)?;
-        std::fs::write(folder.join(format!("{name}.png")), png)?;
+    let figures: Vec<&Picture> = reports.iter().flat_map(|report| &report.figures).collect();
+    if !figures.is_empty() {
+        picture::write_all(folder, figures)?;
     }
+    std::fs::write(folder.join("report.html"), page(reports))?;
     let runs = reports.iter().flat_map(|report| &report.timing).collect();
     write_json(&folder.join("timing.json"), &Times { elapsed_s, runs })
 }

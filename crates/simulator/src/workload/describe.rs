@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Cleaning, Provenance, Workload};
+use super::{Cleaning, Provenance, Shape, Workload};
 
 const DAY_MICROS: u64 = 86_400_000_000;
 /// Bins of a day; a trace of more than 270 years has a broken clock, and is shown without bins.
@@ -41,6 +41,8 @@ pub struct Description {
     pub days_above_60_percent: f64,
     /// Share of days above 100 %.
     pub days_above_100_percent: f64,
+    /// How the jobs are spread.
+    pub shape: Shape,
     /// What the cleaning rules met.
     pub cleaning: Cleaning,
     /// Jobs dropped by all rules together.
@@ -90,6 +92,7 @@ impl Workload {
             days_above_60_percent: days_above(0.6),
             days_above_100_percent: days_above(1.0),
             utilisation_by_day: by_day,
+            shape: self.shape(),
             dropped: self.cleaning.dropped(),
             cleaning: self.cleaning.clone(),
         }

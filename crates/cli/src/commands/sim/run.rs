@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use shoal_protocols::node::Node;
-use shoal_simulator::measures::{Spread, Summary};
+use shoal_simulator::measures::Summary;
 use shoal_simulator::report::{self, Folder};
 use shoal_simulator::run::Run;
 use shoal_simulator::scenario::{Overrides, Scenario};
@@ -79,91 +79,19 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     let out = folder.finish()?;
     let summary = &outcome.summary;
     output.print(&Printed { out: &out, elapsed_s, summary }, || table(summary))?;
-    eprintln!("{} simulated in {elapsed_s:.1} s; results in {}", hours(summary.simulated_s), out.display());
+    let page = out.join("report.html");
+    eprintln!(
+        "{} simulated in {elapsed_s:.1} s; to look at: {}",
+        report::span(summary.simulated_s),
+        page.display()
+    );
     Ok(())
 }
 
 fn table(summary: &Summary) -> Table {
     let mut table = Table::plain();
-    let mut row = |title: &str, what: String| {
+    for (title, what) in report::facts(summary) {
         table.row([title.to_owned(), what]);
-    };
-    row(
-        "scenario",
-        format!(
-            "{}: recipe {}, {} nodes, seed {}",
-            summary.scenario, summary.recipe, summary.nodes, summary.seed
-        ),
-    );
-    row("workload", summary.workload.clone());
-    row("jobs", jobs(summary));
-    row("wait", spread(&summary.wait_s, " s"));
-    row("bounded slowdown", spread(&summary.bounded_slowdown, ""));
-    row("gang start skew", spread(&summary.start_skew_s, " s"));
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let utilisation = &summary.utilisation;
-    row(
-        "utilisation",
-        format!(
-            "{} requested, {} effective, {} wasted",
-            percent(utilisation.requested),
-            percent(utilisation.effective),
-            percent(utilisation.wasted)
-        ),
-    );
-    row("makespan", hours(summary.makespan_s));
-    let promises = &summary.promises;
-    row("promises kept", format!("{} of {} ({})", promises.kept, promises.made, percent(promises.share)));
-    let messages = &summary.messages;
-    row(
-        "messages",
-        format!(
-            "{} ({:.2} per node and second), {} ({} per node and second)",
-            messages.messages,
-            messages.per_node_per_s,
-            bytes(messages.bytes as f64),
-            bytes(messages.bytes_per_node_per_s)
-        ),
-    );
+    }
     table
-}
-
-/// How many jobs there were and what became of them; what did not occur is left out.
-fn jobs(summary: &Summary) -> String {
-    let rest = [
-        ("failed", summary.failed),
-        ("refused", summary.refused),
-        ("lost", summary.lost),
-        ("cancelled", summary.cancelled),
-        ("expired", summary.expired),
-        ("no place", summary.no_place),
-        ("running", summary.running),
-        ("waiting", summary.waiting),
-        ("unaccepted", summary.unaccepted),
-    ];
-    let rest = rest.into_iter().filter(|(_, count)| *count > 0);
-    let rest: String = rest.map(|(state, count)| format!(", {count} {state}")).collect();
-    format!("{}: {} finished{rest}", summary.jobs, summary.finished)
-}
-
-fn spread(spread: &Spread, unit: &str) -> String {
-    let Spread { mean, median, p95, max } = spread;
-    format!("mean {mean:.2}{unit}, median {median:.2}{unit}, 95 % {p95:.2}{unit}, max {max:.2}{unit}")
-}
-
-fn hours(seconds: f64) -> String {
-    match seconds {
-        ..120.0 => format!("{seconds:.1} s"),
-        ..7_200.0 => format!("{:.1} min", seconds / 60.0),
-        _ => format!("{:.1} h", seconds / 3_600.0),
-    }
-}
-
-fn bytes(bytes: f64) -> String {
-    match bytes {
-        ..1e3 => format!("{bytes:.0} B"),
-        ..1e6 => format!("{:.1} kB", bytes / 1e3),
-        ..1e9 => format!("{:.1} MB", bytes / 1e6),
-        _ => format!("{:.1} GB", bytes / 1e9),
-    }
 }

@@ -3,9 +3,12 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use shoal_simulator::workload::{Description, Quantiles, Trace};
+use shoal_simulator::plot::{Unit, human};
+use shoal_simulator::report::{self, Folder, percent};
+use shoal_simulator::workload::{Class, Description, Length, Quantiles, Trace};
 
 use crate::error::Error;
+use crate::output::chart::{Bars, Spark, terminal_width};
 use crate::output::{Options, Table};
 
 /// What `shoal sim trace` is told.
@@ -16,13 +19,45 @@ pub struct Arguments {
     /// Nodes of the grid that the jobs are for [default: as the trace says]
     #[arg(long, value_name = "N")]
     nodes: Option<NonZeroU32>,
+    /// The length of a job: `run`, planned with what was requested, or `requested`, which it then takes
+    #[arg(long, value_name = "LENGTH", default_value = "run")]
+    length: JobLength,
+    /// Write a page with pictures into this folder, and all figures as JSON
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace what is in the folder
+    #[arg(long, requires = "out")]
+    force: bool,
+}
+
+/// Which length of the trace a job has.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum JobLength {
+    Run,
+    Requested,
 }
 
 /// Describes a trace.
 pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
-    let trace = Trace { nodes: arguments.nodes, ..Trace::new(&arguments.file) };
-    let description = trace.read()?.describe();
-    output.print(&description, || table(&description))
+    let length = match arguments.length {
+        JobLength::Run => Length::Run,
+        JobLength::Requested => Length::Requested,
+    };
+    let trace = Trace { nodes: arguments.nodes, length, ..Trace::new(&arguments.file) };
+    let workload = trace.read()?;
+    let description = workload.describe();
+    let mut page = None;
+    if let Some(out) = &arguments.out {
+        let folder = Folder::named(out, arguments.force)?;
+        report::write_trace(folder.path(), &workload, &description)
+            .map_err(|error| Error::internal(format!("{}: {error}", folder.path().display())))?;
+        page = Some(folder.finish()?.join("report.html"));
+    }
+    output.print(&description, || format!("{}\n{}", table(&description), charts(&description)))?;
+    if let Some(page) = page {
+        eprintln!("to look at: {}", page.display());
+    }
+    Ok(())
 }
 
 fn table(description: &Description) -> Table {
@@ -48,7 +83,6 @@ fn table(description: &Description) -> Table {
             description.jobs, description.span_days, description.nodes
         ),
     );
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let utilisation = description.utilisation.map_or_else(|| "unknown".to_owned(), percent);
     row(
         "utilisation",
@@ -72,4 +106,37 @@ fn table(description: &Description) -> Table {
         row("odd", format!("{count} {what}"));
     }
     above.then(table)
+}
+
+/// What the page shows, as far as characters can.
+fn charts(description: &Description) -> String {
+    let (shape, width) = (&description.shape, terminal_width());
+    let spark = |title: &str, values: Vec<f64>, unit: Unit| {
+        let highest = human(values.iter().copied().fold(0.0, f64::max), unit);
+        let title = title.to_owned();
+        Spark { title, values, highest, width }.to_string()
+    };
+    let counts = |jobs: &[u64]| jobs.iter().map(|&jobs| jobs as f64).collect();
+    let by_hour = match shape.hours_of_the_clock {
+        true => "jobs by hour of the day, from midnight",
+        false => "jobs by hour of the day, days beginning with the trace",
+    };
+    let share = |jobs: u64| percent(jobs as f64 / description.jobs.max(1) as f64);
+    let bars = |title: &str, classes: &[Class], unit: Unit| {
+        let row = |class: &Class| (human(class.from as f64, unit), class.jobs, share(class.jobs));
+        let title = format!("{title}, at least");
+        Bars { title, rows: classes.iter().map(row).collect(), width }.to_string()
+    };
+    let guesses = &shape.run_of_requested;
+    let accuracy = "run over requested time, in steps of 5 %, the last one above 100 %";
+    [
+        spark("jobs a day", counts(&shape.jobs_by_day), Unit::Plain),
+        spark("requested utilisation by day", description.utilisation_by_day.clone(), Unit::Share),
+        spark(by_hour, counts(&shape.jobs_by_hour), Unit::Plain),
+        spark(accuracy, counts(guesses), Unit::Plain),
+        bars("nodes wanted", &shape.width, Unit::Plain),
+        bars("requested time", &shape.requested_secs, Unit::Time),
+        bars("run time", &shape.run_secs, Unit::Time),
+    ]
+    .join("\n")
 }

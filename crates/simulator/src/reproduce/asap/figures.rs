@@ -4,35 +4,38 @@ use super::case::{Asap, Case, Jobs, Policy};
 use super::experiment::{Runs, costs};
 use super::seen::{Job, Seen};
 use crate::plot::{Axis, Figure, Layer, Unit};
+use crate::report::picture::Picture;
 use crate::reproduce::statistics::median;
 
-/// All figures for which there are runs, by name.
-pub fn figures(runs: &Runs) -> Vec<(String, Figure)> {
+/// All figures for which there are runs.
+pub fn figures(runs: &Runs) -> Vec<Picture> {
     let seen = |jobs, policy| runs.seen.get(&Case::asap(jobs, Asap { policy, ..Asap::PAPER }, 1));
     let original = seen(Jobs::Original, Policy::Push);
     let compressed = seen(Jobs::Compressed, Policy::Push);
     let mut figures = Vec::new();
-    let mut add = |name: &str, figure: Figure| figures.push((name.to_owned(), figure));
+    let mut add = |name: &str, caption: &str, figure: Figure| figures.push(Picture::figure(name, caption, figure));
     if let Some(seen) = original {
-        add("fig4a", utilisation("Figure 4a: utilisation, original trace", seen));
+        add("fig4a", "The paper: 28 % requested on average, below 60 % up to month 2.2, above 100 % near the end; effective follows requested.", utilisation("Figure 4a: utilisation, original trace", seen));
     }
     if let Some(seen) = compressed {
-        add("fig4b", utilisation("Figure 4b: utilisation, compressed trace", seen));
-        add("fig5a", waits_over_time(seen));
-        add("fig5b", waits_by("Figure 5b: median wait by nodes", "nodes (n)", Unit::Plain, seen, nodes));
+        add("fig4b", "The paper: 95 % requested on average; effective stays near 90 % while more than 100 % is requested, with a long tail.", utilisation("Figure 4b: utilisation, compressed trace", seen));
+        add("fig5a", "The paper: waits follow the load.", waits_over_time(seen));
+        add("fig5b", "The paper: waits grow with the nodes asked for.", waits_by("Figure 5b: median wait by nodes", "nodes (n)", Unit::Plain, seen, nodes));
         add(
             "fig5c",
+            "The paper: waits do not depend on the time asked for.",
             waits_by("Figure 5c: median wait by time asked for", "time (s)", Unit::Time, seen, length),
         );
         let area = |job: &Job| nodes(job) * length(job);
         add(
             "fig5d",
+            "The paper: waits grow with nodes times time, and some of the largest jobs start at once.",
             waits_by("Figure 5d: median wait by nodes × time", "node-time (n·s)", Unit::Time, seen, area),
         );
     }
     if let Some((push, pull)) = original.zip(seen(Jobs::Original, Policy::Pull)) {
-        add("fig6", ratio(push, pull));
-        add("fig6-costs", cost(push, pull));
+        add("fig6", "The paper: near 1 where little is requested, up to 100 where much is, above 10 on average.", ratio(push, pull));
+        add("fig6-costs", "Schedules carried in each bin, the same jobs under both policies.", cost(push, pull));
     }
     figures
 }
