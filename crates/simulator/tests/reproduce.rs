@@ -107,7 +107,14 @@ fn all_of_it_finds_every_id_in_order_and_is_the_same_with_any_number_of_threads(
         assert!(one == two, "{name} differs from one thread to two");
     }
     let names: Vec<&str> = two.iter().map(|(name, _)| name.as_str()).collect();
-    for name in ["results.json", "report.html", "plots/fig4a.svg", "plots/fig4b.png", "plots/fig5d.svg", "plots/fig6.png"] {
+    for name in [
+        "results.json",
+        "report.html",
+        "plots/fig4a.svg",
+        "plots/fig4b.png",
+        "plots/fig5d.svg",
+        "plots/fig6.png",
+    ] {
         assert!(names.contains(&name), "{name} is not among {names:?}");
     }
 }

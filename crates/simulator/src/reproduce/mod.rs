@@ -178,10 +178,14 @@ fn papers() -> String {
 
 /// A reproduction whose settings make sense, ready to begin.
 pub struct Reproduction {
-    paper: Paper,
     wanted: Vec<&'static str>,
-    plan: asap::Plan,
+    plan: Plan,
     threads: usize,
+}
+
+/// The runs of a paper.
+enum Plan {
+    Asap(asap::Plan),
 }
 
 impl Reproduction {
@@ -189,21 +193,23 @@ impl Reproduction {
     pub fn prepare(paper: Paper, settings: &Settings) -> Result<Reproduction, Error> {
         let wanted = wanted(paper, settings.only.as_deref())?;
         let plan = match paper {
-            Paper::Asap => asap::Plan::new(settings, &wanted)?,
+            Paper::Asap => Plan::Asap(asap::Plan::new(settings, &wanted)?),
         };
-        Ok(Reproduction { paper, wanted, plan, threads: settings.threads })
+        Ok(Reproduction { wanted, plan, threads: settings.threads })
     }
 
     /// How many runs there will be.
     pub fn runs(&self) -> usize {
-        self.plan.runs()
+        match &self.plan {
+            Plan::Asap(plan) => plan.runs(),
+        }
     }
 
     /// Makes all runs and judges them.
     pub fn carry_out(self, tell: Tell<'_>) -> Result<Report, Error> {
-        let Reproduction { paper, wanted, plan, threads } = self;
-        match paper {
-            Paper::Asap => plan.carry_out(wanted, threads, tell),
+        let Reproduction { wanted, plan, threads } = self;
+        match plan {
+            Plan::Asap(plan) => plan.carry_out(wanted, threads, tell),
         }
     }
 }

@@ -13,14 +13,27 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
     let original = seen(Jobs::Original, Policy::Push);
     let compressed = seen(Jobs::Compressed, Policy::Push);
     let mut figures = Vec::new();
-    let mut add = |name: &str, caption: &str, figure: Figure| figures.push(Picture::figure(name, caption, figure));
+    let mut add =
+        |name: &str, caption: &str, figure: Figure| figures.push(Picture::figure(name, caption, figure));
     if let Some(seen) = original {
-        add("fig4a", "The paper: 28 % requested on average, below 60 % up to month 2.2, above 100 % near the end; effective follows requested.", utilisation("Figure 4a: utilisation, original trace", seen));
+        add(
+            "fig4a",
+            "The paper: 28 % requested on average, below 60 % up to month 2.2, above 100 % near the end; effective follows requested.",
+            utilisation("Figure 4a: utilisation, original trace", seen),
+        );
     }
     if let Some(seen) = compressed {
-        add("fig4b", "The paper: 95 % requested on average; effective stays near 90 % while more than 100 % is requested, with a long tail.", utilisation("Figure 4b: utilisation, compressed trace", seen));
+        add(
+            "fig4b",
+            "The paper: 95 % requested on average; effective stays near 90 % while more than 100 % is requested, with a long tail.",
+            utilisation("Figure 4b: utilisation, compressed trace", seen),
+        );
         add("fig5a", "The paper: waits follow the load.", waits_over_time(seen));
-        add("fig5b", "The paper: waits grow with the nodes asked for.", waits_by("Figure 5b: median wait by nodes", "nodes (n)", Unit::Plain, seen, nodes));
+        add(
+            "fig5b",
+            "The paper: waits grow with the nodes asked for.",
+            waits_by("Figure 5b: median wait by nodes", "nodes (n)", Unit::Plain, seen, nodes),
+        );
         add(
             "fig5c",
             "The paper: waits do not depend on the time asked for.",
@@ -34,8 +47,16 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
         );
     }
     if let Some((push, pull)) = original.zip(seen(Jobs::Original, Policy::Pull)) {
-        add("fig6", "The paper: near 1 where little is requested, up to 100 where much is, above 10 on average.", ratio(push, pull));
-        add("fig6-costs", "Schedules carried in each bin, the same jobs under both policies.", cost(push, pull));
+        add(
+            "fig6",
+            "The paper: near 1 where little is requested, up to 100 where much is, above 10 on average.",
+            ratio(push, pull),
+        );
+        add(
+            "fig6-costs",
+            "Schedules carried in each bin, the same jobs under both policies.",
+            cost(push, pull),
+        );
     }
     figures
 }

@@ -1,6 +1,7 @@
 //! Which runs are made for what is wanted, with which jobs; and making them.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use shoal_model::{Span, Time};
@@ -8,10 +9,10 @@ use shoal_protocols::node::Node;
 use shoal_protocols::node::config::Recipe;
 use shoal_protocols::scheduling::asap::Tally;
 
-use super::case::{Case, Ends, Jobs, Scheduler};
+use super::case::{Case, Ends, Jobs, Overlay, Policy, Scheduler};
 use super::experiment::Experiment;
 use super::seen::{Job, Seen};
-use super::size::Size;
+use super::size::{FULL, Size};
 use crate::baseline::flood;
 use crate::grid::Grid;
 use crate::measures::State;
@@ -64,9 +65,9 @@ impl Plan {
         };
         let factor = match case.by {
             Scheduler::Asap(asap) => match (asap.policy, asap.overlay) {
-                (super::case::Policy::Poll, _) => 60.0,
-                (_, super::case::Overlay::Dynamic) => 1.0 + f64::from(asap.degree) / 40.0,
-                (_, super::case::Overlay::Static) => 0.6,
+                (Policy::Poll, _) => 60.0,
+                (_, Overlay::Dynamic) => 1.0 + f64::from(asap.degree) / 40.0,
+                (_, Overlay::Static) => 0.6,
             },
             Scheduler::Central(_) | Scheduler::Flood => 0.05,
         };
@@ -182,7 +183,7 @@ impl Plan {
 
     /// The jobs of the trace; of a smaller size, those of its last days, thinned out for a smaller grid.
     fn read(&self, file: PathBuf, length: Length, seed: u64) -> Result<Workload, Error> {
-        let full = std::num::NonZeroU32::new(super::size::FULL.nodes);
+        let full = NonZeroU32::new(FULL.nodes);
         let trace = Trace { nodes: full, length, too_wide: TooWide::Refuse, ..Trace::new(file) };
         let mut workload = trace.read()?;
         if self.size.nodes < workload.nodes {
