@@ -4,8 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use shoal_simulator::report::FolderError;
-use shoal_simulator::scenario;
 use shoal_simulator::workload::WorkloadError;
+use shoal_simulator::{reproduce, scenario};
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -90,6 +90,18 @@ impl From<WorkloadError> for Error {
             | WorkloadError::Empty { .. }
             | WorkloadError::NothingLeft { .. }
             | WorkloadError::Setting { .. } => told,
+        }
+    }
+}
+
+impl From<reproduce::Error> for Error {
+    fn from(error: reproduce::Error) -> Error {
+        match error {
+            reproduce::Error::Workload(error) => error.into(),
+            reproduce::Error::Scenario(error) => error.into(),
+            reproduce::Error::UnknownPaper { .. }
+            | reproduce::Error::UnknownId { .. }
+            | reproduce::Error::Baseline(_) => Error::user(error.to_string()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::Deserialize;
 use shoal_model::{Envelope, JobId, Machine, NodeId, Span, Time};
 use shoal_protocols::node::{Command, Config as NodeConfig, Node, config};
 use shoal_protocols::overlay::cyclon;
@@ -43,7 +44,8 @@ pub struct Config {
 }
 
 /// Whom the nodes of a grid know at the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Start {
     /// One of those before them: they start one after the other, and join.
     #[default]

@@ -13,6 +13,7 @@ pub mod network;
 pub mod plot;
 pub mod processes;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod streams;

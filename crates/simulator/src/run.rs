@@ -70,21 +70,31 @@ pub struct Run<P: NodeLike = Node> {
 impl<P: NodeLike> Run<P> {
     /// Builds the grid and gathers the jobs; all that can be wrong with a scenario is found here.
     pub fn prepare(scenario: &Scenario, threads: usize) -> Result<Run<P>, Error> {
-        let workload = load(scenario)?;
+        Run::with_jobs(scenario, load(scenario)?, threads)
+    }
+
+    /// The same with these jobs in place of the scenario's own.
+    pub fn with_jobs(scenario: &Scenario, mut workload: Workload, threads: usize) -> Result<Run<P>, Error> {
+        check_widths(scenario, &workload)?;
         let zero = Time::ZERO + scenario.warm_up;
+        let leads = match scenario.slots {
+            Some(slots) => slots.cut(&mut workload),
+            None => vec![Span::ZERO; workload.jobs.len()],
+        };
         let mut jobs = Vec::with_capacity(workload.jobs.len());
         let mut submissions = Vec::with_capacity(workload.jobs.len());
-        for (number, job) in (0..).zip(&workload.jobs) {
-            let at = zero + job.submit.since(Time::ZERO);
-            let envelope = envelope(number, job, scenario)?;
+        for (number, (job, lead)) in (0..).zip(workload.jobs.iter().zip(leads)) {
+            let due = zero + job.submit.since(Time::ZERO);
+            let begin = scenario.slots.map(|_| due);
+            let envelope = envelope(number, job, begin, scenario)?;
             submissions.push(Submission {
                 job: envelope.id(),
                 number: job.id,
                 width: job.width,
                 requested: job.requested,
-                at,
+                at: due,
             });
-            jobs.push((at, envelope));
+            jobs.push((due - lead, envelope));
         }
         let until = zero + scenario.length.unwrap_or_else(|| long_enough(&workload, scenario.nodes));
         let grid = Grid::build(grid::Config {
@@ -94,7 +104,7 @@ impl<P: NodeLike> Run<P> {
             faults: scenario.faults.clone(),
             fsync: scenario.fsync,
             overlay: scenario.overlay,
-            start: grid::Start::Join,
+            start: scenario.start,
             work: config::Work {
                 machine: scenario.machines[0].clone(),
                 recipe: scenario.recipe,
@@ -142,18 +152,22 @@ impl<P: NodeLike> Run<P> {
     }
 }
 
-/// The jobs, for a grid on which each of them can run.
+/// The jobs of the scenario.
 fn load(scenario: &Scenario) -> Result<Workload, Error> {
-    let workload = scenario.workload.load(scenario.seed).map_err(|error| match error {
+    scenario.workload.load(scenario.seed).map_err(|error| match error {
         WorkloadError::Setting { setting, why } => {
             let field = scenario.places.find("workload", setting).unwrap_or("workload").to_owned();
             let why = if field.ends_with(setting) { why } else { format!("`{setting}`: {why}") };
             scenario.places.error(&field, why)
         }
         error => Error::Workload(error),
-    })?;
+    })
+}
+
+/// A job wider than the grid would wait for ever.
+pub(crate) fn check_widths(scenario: &Scenario, workload: &Workload) -> Result<(), Error> {
     match workload.jobs.iter().find(|job| job.width as usize > scenario.nodes) {
-        None => Ok(workload),
+        None => Ok(()),
         Some(wide) => {
             let what = format!(
                 "job {} is {} nodes wide and the grid has {}: raise `nodes`, or filter by `width_max`",
@@ -165,10 +179,16 @@ fn load(scenario: &Scenario) -> Result<Workload, Error> {
 }
 
 /// A job as its user submits it: it takes a core of each node.
-fn envelope(number: u128, job: &TraceJob, scenario: &Scenario) -> Result<Envelope, Error> {
+fn envelope(
+    number: u128,
+    job: &TraceJob,
+    begin: Option<Time>,
+    scenario: &Scenario,
+) -> Result<Envelope, Error> {
     let wanted = Job {
         nodes: NonZeroU32::new(job.width).unwrap_or(NonZeroU32::MIN),
         limit: Some(job.requested + scenario.limit_slack),
+        begin,
         ..command_taking(job.run)
     };
     Envelope::new(wanted, Nonce(number.to_be_bytes()))

@@ -4,15 +4,24 @@ use std::fmt;
 
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 
-/// A table of rows with a title each, and perhaps another one below.
-pub struct Table(comfy_table::Table, Option<Box<Table>>);
+/// A table of rows with a title each, perhaps with a heading, and perhaps with another table below.
+pub struct Table {
+    heading: Option<String>,
+    table: comfy_table::Table,
+    below: Option<Box<Table>>,
+}
 
 impl Table {
     /// A table with these columns; all but the first hold figures.
     pub fn new<const COLUMNS: usize>(columns: [&str; COLUMNS]) -> Table {
+        Table::with_columns(&columns)
+    }
+
+    /// The same where the columns are known later.
+    pub fn with_columns(columns: &[impl ToString]) -> Table {
         let mut table = Table::plain();
-        table.0.set_header(columns);
-        for column in table.0.column_iter_mut().skip(1) {
+        table.table.set_header(columns.iter().map(ToString::to_string));
+        for column in table.table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         table
@@ -23,24 +32,43 @@ impl Table {
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING);
         table.set_content_arrangement(ContentArrangement::Dynamic);
-        Table(table, None)
+        Table { heading: None, table, below: None }
+    }
+
+    /// The same with a heading and a blank line above it.
+    pub fn titled(self, heading: impl Into<String>) -> Table {
+        Table { heading: Some(heading.into()), ..self }
+    }
+
+    /// The same, its cells wrapped to fit so many columns of a terminal.
+    pub fn in_columns(mut self, columns: u16) -> Table {
+        self.table.set_width(columns);
+        self
     }
 
     /// The same with another table below.
     pub fn then(self, below: Table) -> Table {
-        Table(self.0, Some(Box::new(below)))
+        Table { below: Some(Box::new(below)), ..self }
     }
 
     /// One row more.
     pub fn row<const COLUMNS: usize>(&mut self, cells: [String; COLUMNS]) -> &mut Table {
-        self.0.add_row(cells);
+        self.cells(&cells)
+    }
+
+    /// The same where the columns are known later.
+    pub fn cells(&mut self, cells: &[String]) -> &mut Table {
+        self.table.add_row(cells);
         self
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.trim_fmt())?;
-        self.1.as_ref().map_or(Ok(()), |below| write!(f, "\n{below}"))
+        if let Some(heading) = &self.heading {
+            write!(f, "\n{heading}\n")?;
+        }
+        write!(f, "{}", self.table.trim_fmt())?;
+        self.below.as_ref().map_or(Ok(()), |below| write!(f, "\n{below}"))
     }
 }

@@ -6,6 +6,7 @@
 //! policies make of that). Nothing is left to chance, and nothing takes time but the jobs.
 
 mod central_asap;
+pub mod flood;
 mod outcome;
 mod policy;
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::Library;
 use super::error::Error;
 
 /// The key by which a scenario builds on another.
@@ -85,6 +86,38 @@ impl Places {
     }
 }
 
+/// Where scenarios are kept.
+#[derive(Clone, Copy)]
+pub(super) enum Shelf {
+    Disk,
+    BuiltIn(Library),
+}
+
+impl Shelf {
+    fn read(self, file: &Path) -> Result<String, Error> {
+        match self {
+            Shelf::Disk => read(file),
+            Shelf::BuiltIn(library) => {
+                let stem = file.file_stem().unwrap_or_default();
+                let found =
+                    library.iter().find(|(name, _)| stem == *name).map(|(_, text)| (*text).to_owned());
+                found.ok_or_else(|| {
+                    let cause = std::io::Error::new(std::io::ErrorKind::NotFound, "is no built-in scenario");
+                    Error::Unreadable { file: file.to_owned(), cause }
+                })
+            }
+        }
+    }
+
+    /// The one name of a file, whatever its spelling.
+    fn find(self, file: &Path) -> std::io::Result<PathBuf> {
+        match self {
+            Shelf::Disk => file.canonicalize(),
+            Shelf::BuiltIn(_) => Ok(file.to_owned()),
+        }
+    }
+}
+
 /// Texts, the one that has the last word first.
 pub(super) struct Sources {
     sources: Vec<Source>,
@@ -101,7 +134,7 @@ struct Source {
 
 impl Sources {
     /// Reads a scenario, what it builds on, and what the command line says.
-    pub fn gather(file: &Path, overrides: &str) -> Result<Sources, Error> {
+    pub fn gather(shelf: Shelf, file: &Path, overrides: &str) -> Result<Sources, Error> {
         let mut sources = Sources { sources: Vec::new(), main: file.to_owned() };
         if !overrides.is_empty() {
             sources.push(None, overrides);
@@ -109,14 +142,14 @@ impl Sources {
         let mut next = Some(file.to_owned());
         let mut seen: Vec<PathBuf> = Vec::new();
         while let Some(file) = next {
-            let text = read(&file)?;
+            let text = shelf.read(&file)?;
             // Two spellings of one file are one file.
-            seen.push(file.canonicalize().unwrap_or_else(|_| file.clone()));
+            seen.push(shelf.find(&file).unwrap_or_else(|_| file.clone()));
             sources.push(Some(file.as_path().into()), &text);
             let table = sources.parse(sources.sources.len() - 1)?;
             next = match table.get_ref().get(LIKE) {
                 None => None,
-                Some(like) => Some(sources.resolve(&file, like, &seen)?),
+                Some(like) => Some(sources.resolve(shelf, &file, like, &seen)?),
             };
         }
         Ok(sources)
@@ -168,7 +201,13 @@ impl Sources {
     }
 
     /// The file that a scenario says it is like.
-    fn resolve(&self, file: &Path, like: &Spanned<DeValue<'_>>, seen: &[PathBuf]) -> Result<PathBuf, Error> {
+    fn resolve(
+        &self,
+        shelf: Shelf,
+        file: &Path,
+        like: &Spanned<DeValue<'_>>,
+        seen: &[PathBuf],
+    ) -> Result<PathBuf, Error> {
         let wrong = |what: String| Error::Field {
             place: self.place(like.span().start),
             field: LIKE.to_owned(),
@@ -182,8 +221,8 @@ impl Sources {
         }
         let name = name.strip_suffix(".toml").unwrap_or(name);
         let other = file.with_file_name(format!("{name}.toml"));
-        let found = other
-            .canonicalize()
+        let found = shelf
+            .find(&other)
             .map_err(|cause| wrong(format!("{} cannot be read: {cause}", other.display())))?;
         if seen.contains(&found) {
             let chain = seen.iter().chain([&found]).filter_map(|file| file.file_stem());

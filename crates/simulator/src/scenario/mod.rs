@@ -7,6 +7,7 @@
 //! seed = 1
 //! length = "2h"                   # at most; a run ends as soon as every job has
 //! recipe = "sample"               # or a table: name = "sample", and its settings
+//! start = "join"                  # or "graph": everybody knows somebody from the start
 //! faults = "light"                # or a table: preset = "light", and what differs
 //!
 //! [[machines]]                    # dealt out in turn
@@ -18,6 +19,9 @@
 //!
 //! [workload]
 //! kind = "poisson"
+//!
+//! [slots]                         # time is cut: jobs are as long as whole slots, and due when one begins
+//! length = "60s"
 //! ```
 //!
 //! Whatever is wrong is said in one line that names file, line, column, field and what would be right. Files that a
@@ -38,9 +42,10 @@ use shoal_protocols::overlay::cyclon;
 pub use document::{Place, Places};
 pub use error::Error;
 
-use crate::workload::Source;
+use crate::grid::Start;
+use crate::workload::{Slots, Source};
 use crate::{faults, network};
-use document::Sources;
+use document::{Shelf, Sources};
 
 /// A run, ready to be made.
 #[derive(Clone, Debug)]
@@ -59,6 +64,8 @@ pub struct Scenario {
     pub network: network::Config,
     /// How nodes come to know each other.
     pub overlay: cyclon::Config,
+    /// Whom they know at the start.
+    pub start: Start,
     /// How jobs find their places.
     pub recipe: Recipe,
     /// How placements are committed.
@@ -69,6 +76,8 @@ pub struct Scenario {
     pub fsync: Span,
     /// Which jobs come when.
     pub workload: Source,
+    /// How time is cut, if it is.
+    pub slots: Option<Slots>,
     /// What goes wrong.
     pub faults: faults::Config,
     /// How long the nodes have the grid to themselves before jobs come.
@@ -101,10 +110,20 @@ pub struct Overrides {
 impl Scenario {
     /// Reads a scenario with what it builds on, and what the command line says in its place.
     pub fn load(file: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
-        let sources = Sources::gather(file, &overrides.text())?;
+        let sources = Sources::gather(Shelf::Disk, file, &overrides.text())?;
         settings::read(sources.merge()?, name(file))
     }
+
+    /// Reads a scenario that is part of the program, with changes in the words of a scenario put over it.
+    pub fn built_in(library: Library, name: &str, changes: &str) -> Result<Scenario, Error> {
+        let file = PathBuf::from(format!("{name}.toml"));
+        let sources = Sources::gather(Shelf::BuiltIn(library), &file, changes)?;
+        settings::read(sources.merge()?, name.to_owned())
+    }
 }
+
+/// Scenarios that are part of the program: names and texts.
+pub type Library = &'static [(&'static str, &'static str)];
 
 impl Overrides {
     /// The overrides as the text of a scenario.

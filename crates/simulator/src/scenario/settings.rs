@@ -16,8 +16,9 @@ use toml::de::{DeTable, DeValue};
 use super::Scenario;
 use super::document::{Document, Places};
 use super::error::{self, Error};
+use crate::grid::Start;
 use crate::network::latency;
-use crate::workload::Source;
+use crate::workload::{Slots, Source};
 use crate::{faults, network};
 
 /// More nodes than any machine can simulate; a number beyond is a slip of the finger.
@@ -31,6 +32,9 @@ const WARM_UP: Span = Span::from_secs(60);
 
 /// What a hard limit has beyond the time that was asked for: enough for a save and for clocks that are a little off.
 const LIMIT_SLACK: Span = Span::from_secs(1);
+
+/// How long before its slot a job is submitted where nothing else is said.
+const AHEAD: Span = Span::from_secs(2);
 
 /// A scenario as it is written.
 #[derive(Deserialize)]
@@ -52,13 +56,25 @@ struct Settings {
     commit: two_phase::Config,
     #[serde(default)]
     heartbeat: heartbeat::Config,
+    #[serde(default)]
+    start: Start,
     fsync: Option<SpanText>,
     workload: Source,
+    slots: Option<Cut>,
     #[serde(default)]
     faults: faults::Config,
     warm_up: Option<SpanText>,
     limit_slack: Option<SpanText>,
     length: Option<SpanText>,
+}
+
+/// How time is cut.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cut {
+    length: SpanText,
+    ahead: Option<SpanText>,
+    apart: Option<SpanText>,
 }
 
 /// Machines of one kind.
@@ -93,10 +109,12 @@ pub(super) fn read(mut document: Document<'_>, name: String) -> Result<Scenario,
     settings.heartbeat.check().map_err(|error| leading_field(&places, "heartbeat", &error.to_string()))?;
     check_commit(&commit, &places)?;
     check_recipe(&recipe, &places)?;
-    let warm_up = match settings.warm_up {
-        Some(SpanText(span)) => span,
-        None => crate::grid::JOIN_GAP * nodes as u64 + WARM_UP,
+    let warm_up = match (settings.warm_up, settings.start) {
+        (Some(SpanText(span)), _) => span,
+        (None, Start::Join) => crate::grid::JOIN_GAP * nodes as u64 + WARM_UP,
+        (None, Start::Graph) => WARM_UP,
     };
+    let slots = settings.slots.map(|cut| slots(&cut, warm_up, &recipe, &places)).transpose()?;
     Ok(Scenario {
         name,
         about,
@@ -105,11 +123,13 @@ pub(super) fn read(mut document: Document<'_>, name: String) -> Result<Scenario,
         machines: machines(settings.machines, &places)?,
         network,
         overlay,
+        start: settings.start,
         recipe,
         commit,
         heartbeat: settings.heartbeat,
         fsync: settings.fsync.map_or(FSYNC, |SpanText(span)| span),
         workload,
+        slots,
         faults,
         warm_up,
         limit_slack: settings.limit_slack.map_or(LIMIT_SLACK, |SpanText(span)| span),
@@ -206,6 +226,25 @@ fn check_recipe(recipe: &Recipe, places: &Places) -> Result<(), Error> {
         }
         Recipe::Sample(_) => Ok(()),
         Recipe::Asap(asap) => asap.check().map_err(|error| places.error("recipe", error.to_string())),
+    }
+}
+
+fn slots(cut: &Cut, warm_up: Span, recipe: &Recipe, places: &Places) -> Result<Slots, Error> {
+    let or = |text: &Option<SpanText>, usual: Span| text.as_ref().map_or(usual, |SpanText(span)| *span);
+    let slots =
+        Slots { length: cut.length.0, ahead: or(&cut.ahead, AHEAD), apart: or(&cut.apart, Span::ZERO) };
+    if slots.length == Span::ZERO {
+        return Err(places.error("slots.length", "must be longer than nothing"));
+    }
+    if !warm_up.as_micros().is_multiple_of(slots.length.as_micros()) {
+        return Err(places.error("warm_up", format!("must be whole slots of {}", slots.length)));
+    }
+    match recipe {
+        Recipe::Asap(asap) if Span::from_millis(asap.slot_ms.into()) != slots.length => {
+            let what = format!("must be that of the recipe, whose slot_ms is {}", asap.slot_ms);
+            Err(places.error("slots.length", what))
+        }
+        Recipe::Asap(_) | Recipe::Sample(_) => Ok(slots),
     }
 }
 

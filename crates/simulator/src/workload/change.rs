@@ -3,6 +3,8 @@
 //! In this order, whatever order the scenario names them in: each step then means the same with or without the
 //! others, and the load asked for is the load in the end.
 
+use std::cmp::Reverse;
+
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use shoal_model::{Span, Time};
@@ -12,6 +14,8 @@ use super::generate::{setting, stream};
 use super::{JOBS_MAX, Label, Step, TraceJob, Workload};
 
 const DAY_SECS: f64 = 86_400.0;
+/// More pieces than a trace of centuries has days.
+const PIECES_MAX: u64 = 1_000_000;
 
 /// What to do to a workload before it is used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,6 +60,19 @@ pub struct Window {
     pub start_days: f64,
     /// Days it lasts.
     pub length_days: f64,
+    /// Of all such windows, from the start on one after the other, which; instead of the one at the start.
+    #[serde(default)]
+    pub piece: Option<Piece>,
+}
+
+/// One of the pieces that a workload can be cut into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Piece {
+    /// The one in which most node-time is asked for; of equals the first.
+    Busiest,
+    /// The one in the middle, by node-time asked for; the lower of the two where there are two.
+    Median,
 }
 
 impl Change {
@@ -101,11 +118,15 @@ impl Workload {
 
     /// Keeps the jobs submitted in the window, and counts time from its start.
     pub fn window(&mut self, window: Window) -> Result<(), WorkloadError> {
-        let start = Time::ZERO + span("start_days", window.start_days * DAY_SECS)?;
+        let first = Time::ZERO + span("start_days", window.start_days * DAY_SECS)?;
         let length = span("length_days", window.length_days * DAY_SECS)?;
         if length == Span::ZERO {
             return Err(setting("length_days", "a window without length holds no job"));
         }
+        let start = match window.piece {
+            None => first,
+            Some(piece) => self.find(piece, first, length)?,
+        };
         let before = self.jobs.len();
         self.jobs.retain(|job| start <= job.submit && job.submit < start + length);
         for job in &mut self.jobs {
@@ -113,11 +134,39 @@ impl Workload {
         }
         let whole_days = self.span.as_secs_f64() / DAY_SECS;
         self.span = length;
-        let end_days = window.start_days + window.length_days;
-        self.note(
-            format!("window of days {} to {end_days} (of {whole_days:.2} days)", window.start_days),
-            before,
-        )
+        let start_days = start.since(Time::ZERO).as_secs_f64() / DAY_SECS;
+        let end_days = start_days + window.length_days;
+        self.note(format!("window of days {start_days} to {end_days} (of {whole_days:.2} days)"), before)
+    }
+
+    /// Where a piece of this length begins; only whole pieces count.
+    fn find(&self, piece: Piece, first: Time, length: Span) -> Result<Time, WorkloadError> {
+        let whole = self.span.saturating_sub(first.since(Time::ZERO)).as_micros() / length.as_micros();
+        if whole == 0 {
+            return Err(setting("length_days", "the workload is shorter than one piece"));
+        }
+        if whole > PIECES_MAX {
+            return Err(setting("length_days", format!("more than {PIECES_MAX} pieces are too many")));
+        }
+        let mut asked = vec![0_u128; whole as usize];
+        for job in self.jobs.iter().filter(|job| job.submit >= first) {
+            let place = job.submit.since(first).as_micros() / length.as_micros();
+            if let Some(asked) = asked.get_mut(place as usize) {
+                *asked += job.area();
+            }
+        }
+        let mut order: Vec<usize> = (0..asked.len()).collect();
+        let place = match piece {
+            Piece::Busiest => {
+                order.sort_by_key(|&place| Reverse(asked[place]));
+                order[0]
+            }
+            Piece::Median => {
+                order.sort_by_key(|&place| asked[place]);
+                order[(order.len() - 1) / 2]
+            }
+        };
+        Ok(first + length * place as u64)
     }
 
     /// Multiplies all submit times so that jobs ask for this share of the grid; lengths and widths stay.
@@ -254,7 +303,9 @@ mod tests {
             job.submit = Time::from_secs(submit);
         }
         changed.jobs.truncate(4);
-        changed.window(Window { start_days: 10.0 * second, length_days: 10.0 * second }).unwrap();
+        changed
+            .window(Window { start_days: 10.0 * second, length_days: 10.0 * second, piece: None })
+            .unwrap();
         let submits: Vec<u64> = changed.jobs.iter().map(|job| job.submit.as_secs()).collect();
         assert_eq!(submits, [0, 1]);
         assert_eq!(changed.span, Span::from_secs(10));
@@ -263,14 +314,42 @@ mod tests {
 
     #[test]
     fn window_without_jobs_is_an_error_that_names_it() {
-        let error = workload().window(Window { start_days: 500.0, length_days: 1.0 }).unwrap_err();
+        let error =
+            workload().window(Window { start_days: 500.0, length_days: 1.0, piece: None }).unwrap_err();
         assert!(
             error.to_string().contains("no job is left of 2000 after window of days 500 to 501"),
             "{error}"
         );
-        assert!(workload().window(Window { start_days: -1.0, length_days: 1.0 }).is_err());
-        assert!(workload().window(Window { start_days: f64::NAN, length_days: 1.0 }).is_err());
-        assert!(workload().window(Window { start_days: 0.0, length_days: 0.0 }).is_err());
+        assert!(workload().window(Window { start_days: -1.0, length_days: 1.0, piece: None }).is_err());
+        assert!(workload().window(Window { start_days: f64::NAN, length_days: 1.0, piece: None }).is_err());
+        assert!(workload().window(Window { start_days: 0.0, length_days: 0.0, piece: None }).is_err());
+    }
+
+    #[test]
+    fn busiest_and_median_pieces_are_found_by_what_is_asked_for() {
+        let base = || {
+            let mut base = workload();
+            base.jobs.truncate(6);
+            // Four whole days with 1, 3, 2 and 3 nodes asked for, and a rest with more.
+            for (job, (hour, width)) in
+                base.jobs.iter_mut().zip([(1, 1), (25, 1), (30, 2), (50, 2), (75, 3), (99, 9)])
+            {
+                job.submit = Time::ZERO + Span::from_hours(hour);
+                (job.width, job.requested) = (width, Span::from_hours(1));
+            }
+            base.span = Span::from_hours(100);
+            base
+        };
+        let ids = |piece| {
+            let mut changed = base();
+            changed.window(Window { start_days: 0.0, length_days: 1.0, piece: Some(piece) }).unwrap();
+            assert_eq!(changed.span, Span::from_hours(24));
+            changed.jobs.iter().map(|job| (job.width, job.submit.as_secs() / 3_600)).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(Piece::Busiest), [(1, 1), (2, 6)]);
+        assert_eq!(ids(Piece::Median), [(2, 2)]);
+        let long = Window { start_days: 0.0, length_days: 5.0, piece: Some(Piece::Busiest) };
+        assert!(base().window(long).unwrap_err().to_string().contains("shorter than one piece"));
     }
 
     #[test]

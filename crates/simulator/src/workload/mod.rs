@@ -19,6 +19,7 @@ mod gwf;
 mod input;
 mod names;
 mod shape;
+mod slots;
 mod source;
 mod swf;
 mod write;
@@ -28,13 +29,14 @@ use std::num::NonZeroU64;
 use serde::Serialize;
 use shoal_model::{Span, Time};
 
-pub use change::{Change, Filter, Window};
+pub use change::{Change, Filter, Piece, Window};
 pub use clean::{BadLines, Cleaning, Length, Order, TooWide};
 pub use describe::{Description, Quantiles};
 pub use error::{Fault, WorkloadError};
 pub use generate::{Grid5000Like, Lublin, Poisson, Uniform};
 pub use names::{Label, Names};
 pub use shape::{Class, Shape};
+pub use slots::Slots;
 pub use source::{Format, Source, Trace};
 pub use write::{write_gwf, write_swf};
 

@@ -99,6 +99,18 @@ impl Source {
         }
         self
     }
+
+    /// The jobs of this trace file in place of these, changed as these are.
+    pub fn from_file(self, file: &Path) -> Source {
+        let (nodes, length, change) = match self {
+            Source::Trace(trace) => return Source::Trace(Trace { file: file.to_owned(), ..trace }),
+            Source::Uniform(uniform) => (uniform.nodes, Length::default(), uniform.change),
+            Source::Poisson(poisson) => (poisson.nodes, Length::default(), poisson.change),
+            Source::Lublin(lublin) => (lublin.nodes, Length::default(), lublin.change),
+            Source::Grid5000Like(like) => (like.nodes, like.length, like.change),
+        };
+        Source::Trace(Trace { nodes: NonZeroU32::new(nodes), length, change, ..Trace::new(file) })
+    }
 }
 
 impl Trace {

@@ -1,5 +1,6 @@
 //! `shoal sim`: the simulator.
 
+mod reproduce;
 mod run;
 mod storm;
 mod trace;
@@ -12,6 +13,8 @@ use crate::output::Options;
 pub enum Command {
     /// Run a scenario and write what came of it
     Run(run::Arguments),
+    /// Run the published results of a paper again, and set ours beside them
+    Reproduce(reproduce::Arguments),
     /// Let many small grids weather storms, and check every promise
     Storm(storm::Arguments),
     /// Describe a workload trace
@@ -23,6 +26,7 @@ impl Command {
     pub fn run(self, output: Options) -> Result<(), Error> {
         match self {
             Command::Run(arguments) => run::run(arguments, output),
+            Command::Reproduce(arguments) => reproduce::run(arguments, output),
             Command::Storm(arguments) => storm::run(&arguments, output),
             Command::Trace(arguments) => trace::run(&arguments, output),
         }
