@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use shoal_simulator::report::FolderError;
 use shoal_simulator::workload::WorkloadError;
-use shoal_simulator::{reproduce, scenario};
+use shoal_simulator::{reproduce, scenario, study};
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -72,6 +72,19 @@ impl From<scenario::Error> for Error {
             scenario::Error::Syntax { .. } | scenario::Error::Field { .. } | scenario::Error::Network(_) => {
                 told
             }
+        }
+    }
+}
+
+impl From<study::Error> for Error {
+    fn from(error: study::Error) -> Error {
+        match error {
+            study::Error::Scenario(error) => Error::from(error),
+            study::Error::Baseline(_)
+            | study::Error::Setting(_)
+            | study::Error::Scheduler { .. }
+            | study::Error::Twice { .. }
+            | study::Error::TooMany { .. } => Error::user(error.to_string()),
         }
     }
 }

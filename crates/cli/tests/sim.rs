@@ -303,3 +303,49 @@ fn a_trace_is_drawn_on_the_terminal_and_on_a_page() {
     assert_eq!(error, "error: a: is not empty");
     describe(&["--out", "a", "--force"]);
 }
+
+#[test]
+fn schedulers_are_compared_on_the_same_jobs() {
+    let home = home(SMALL);
+    let asked = ["sim", "compare", "s.toml", "--with", "sample,easy,flood", "--seeds", "2", "--json"];
+    let output = shoal(home.path(), &asked);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let variants = printed["summary"]["variants"].as_array().unwrap();
+    let names: Vec<&str> = variants.iter().map(|one| one["set"]["scheduler"].as_str().unwrap()).collect();
+    assert_eq!(names, ["sample", "easy", "flood"]);
+    for variant in variants {
+        assert_eq!(variant["figures"]["jobs"]["mean"], 12.0);
+        assert_eq!(variant["figures"]["not_finished"]["mean"], 0.0);
+    }
+    let csv = fs::read_to_string(home.path().join("out/s-001/results.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 3 * 2, "{csv}");
+    assert!(home.path().join("out/s-001/report.html").is_file());
+}
+
+#[test]
+fn settings_are_swept_in_every_combination() {
+    let home = home(SMALL);
+    let asked =
+        ["sim", "sweep", "s.toml", "--set", "nodes=8,16", "--set", "recipe.wait_ms=900,1100", "--out", "o"];
+    let output = shoal(home.path(), &asked);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("recipe.wait_ms") && table.contains("1100"), "{table}");
+    let csv = fs::read_to_string(home.path().join("o/results.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 4, "{csv}");
+}
+
+#[test]
+fn studies_that_make_no_sense_are_refused() {
+    let home = home(SMALL);
+    let refused = |arguments: &[&str]| refused(home.path(), arguments);
+    let said = refused(&["sim", "compare", "s.toml", "--with", "slurm"]);
+    assert!(said.contains("`slurm`") && said.contains("easy"), "{said}");
+    let said = refused(&["sim", "sweep", "s.toml", "--set", "nodes"]);
+    assert!(said.contains("--set") && said.contains("overlay.cache=10,20,30"), "{said}");
+    let said = refused(&["sim", "sweep", "s.toml", "--set", "overlay.cach=1,2"]);
+    assert!(said.contains("command line") && said.contains("cache"), "{said}");
+    let said = refused(&["sim", "sweep", "s.toml", "--set", "nodes=2,16"]);
+    assert!(said.contains("workload.width: 4 nodes are more than the 2 of the grid"), "{said}");
+}

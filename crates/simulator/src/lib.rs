@@ -17,6 +17,7 @@ pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod streams;
+pub mod study;
 pub mod timetable;
 pub mod workload;
 pub mod world;

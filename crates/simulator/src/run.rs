@@ -152,6 +152,18 @@ impl<P: NodeLike> Run<P> {
     }
 }
 
+/// The jobs of a scenario as whoever knows everything gets them: for the grid of the scenario, in its slots.
+pub fn jobs(scenario: &Scenario) -> Result<Workload, Error> {
+    let mut workload = load(scenario)?;
+    check_widths(scenario, &workload)?;
+    if let Some(slots) = scenario.slots {
+        slots.cut(&mut workload);
+    }
+    // A trace may be of another grid than the one it runs on.
+    workload.nodes = u32::try_from(scenario.nodes).unwrap_or(u32::MAX);
+    Ok(workload)
+}
+
 /// The jobs of the scenario.
 fn load(scenario: &Scenario) -> Result<Workload, Error> {
     scenario.workload.load(scenario.seed).map_err(|error| match error {

@@ -248,7 +248,7 @@ impl Frame {
 
 impl Spread {
     /// The spread of figures in millionths.
-    fn of(millionths: impl Iterator<Item = u64>) -> Spread {
+    pub(crate) fn of(millionths: impl Iterator<Item = u64>) -> Spread {
         let mut values: Vec<u64> = millionths.collect();
         values.sort_unstable();
         let Some(&max) = values.last() else { return Spread::default() };

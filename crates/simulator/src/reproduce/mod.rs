@@ -11,7 +11,7 @@
 mod asap;
 mod finding;
 mod page;
-mod pool;
+pub(crate) mod pool;
 mod sheet;
 pub mod statistics;
 mod write;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// The parts that a run is divided into when it tells how far it is.
 const PARTS: u64 = 1_000;
 
-/// How far a reproduction is.
+/// How far many runs are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// Runs that are done.
@@ -19,17 +19,17 @@ pub struct Progress {
     pub share: f64,
 }
 
-/// What is to be told how far a reproduction is.
+/// What is to be told how far many runs are.
 pub type Tell<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// What came of a run, and how long it took.
-pub(super) struct Timed<S> {
+pub(crate) struct Timed<S> {
     pub seen: S,
     pub took: Duration,
 }
 
 /// Carries out all runs, the heaviest first; of several errors that of the first run in order is returned.
-pub(super) fn carry_out<C, S, E>(
+pub(crate) fn carry_out<C, S, E>(
     cases: &[C],
     threads: usize,
     weigh: impl Fn(&C) -> f64,

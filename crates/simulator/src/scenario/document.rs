@@ -270,11 +270,31 @@ fn merge<'a>(over: DeTable<'a>, mut under: DeTable<'a>) -> DeTable<'a> {
                 );
                 DeValue::Table(under)
             }
+            // The settings of what was named only.
+            (DeValue::Table(mut over), Some(DeValue::String(name))) => {
+                if let Some(word) = named_by(key.get_ref()).filter(|word| text(&over, word).is_none()) {
+                    let at = key.span();
+                    over.insert(
+                        Spanned::new(at.clone(), Cow::Borrowed(word)),
+                        Spanned::new(at, DeValue::String(name)),
+                    );
+                }
+                DeValue::Table(over)
+            }
             (value, _) => value,
         };
         under.insert(key, Spanned::new(span, value));
     }
     under
+}
+
+/// What the name of a thing is called in its table, for things that may be written as their name alone.
+fn named_by(key: &str) -> Option<&'static str> {
+    match key {
+        "recipe" => Some("name"),
+        "faults" => Some("preset"),
+        _ => None,
+    }
 }
 
 fn text<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {

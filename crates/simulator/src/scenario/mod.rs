@@ -105,6 +105,8 @@ pub struct Overrides {
     pub trace: Option<PathBuf>,
     /// Which preset of faults.
     pub faults: Option<String>,
+    /// Other settings by name, such as `overlay.cache`, and their values in the words of a scenario.
+    pub set: Vec<(String, String)>,
 }
 
 impl Scenario {
@@ -138,6 +140,7 @@ impl Overrides {
             format!("workload = {{ kind = \"trace\", file = {} }}\n", quoted(&trace.to_string_lossy()))
         };
         lines.extend(self.trace.as_ref().map(trace));
+        lines.extend(self.set.iter().map(|(key, value)| format!("{key} = {value}\n")));
         lines.concat()
     }
 }

@@ -169,6 +169,12 @@ fn name_recipe(document: &mut Document<'_>) {
                 let name = name.get_ref().as_str().unwrap_or_default().to_owned();
                 (Spanned::new(at, Cow::Owned(name)), table)
             }
+            // Settings of the recipe that there is where none is named.
+            None if !table.is_empty()
+                && !table.keys().any(|key| Recipe::NAMES.contains(&&**key.get_ref())) =>
+            {
+                (Spanned::new(span.clone(), Cow::Borrowed(sample().name())), table)
+            }
             other => {
                 // Left as it is: the reader then says what it would have liked to find.
                 table.extend(other.map(|name| (Spanned::new(span.clone(), Cow::Borrowed("name")), name)));

@@ -207,6 +207,7 @@ fn the_command_line_has_the_last_word() {
         faults: Some("light".to_owned()),
         recipe: Some("sample".to_owned()),
         trace: None,
+        ..Overrides::default()
     };
     let scenario = load(&folder, "s", &overrides).unwrap();
     assert_eq!((scenario.nodes, scenario.seed), (40, 9));

@@ -59,7 +59,7 @@ struct Printed<'a> {
 /// Runs a scenario.
 pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     let Arguments { scenario, trace, recipe, nodes, seed, faults, threads, out, force } = arguments;
-    let overrides = Overrides { nodes, recipe, seed, trace, faults };
+    let overrides = Overrides { nodes, recipe, seed, trace, faults, set: Vec::new() };
     let scenario = Scenario::load(&scenario, &overrides)?;
     let run: Run<Node> = Run::prepare(&scenario, threads.into())?;
     // Before the work, so that nobody works in vain.
