@@ -56,6 +56,14 @@ pub trait Protocol: Layer {
 
     /// Takes one input and asks for what follows from it.
     fn handle(&mut self, input: Input<Self>, ctx: &mut Ctx<'_, Self>);
+
+    /// Reads what most inputs need, and returns something that depends on it but means nothing.
+    ///
+    /// A driver of a million nodes calls it some inputs ahead, so that the memory is there when it is needed. A node
+    /// that is never looked at ahead behaves the same.
+    fn glance(&self) -> u64 {
+        0
+    }
 }
 
 /// What can happen to a node.

@@ -51,9 +51,8 @@ impl fmt::Display for Bars {
         for (title, length, end) in &self.rows {
             let eighths = (*length as u128 * room as u128 * 8).div_ceil(longest.into()) as usize;
             let mut bar: String = std::iter::repeat_n('█', eighths / 8).collect();
-            if eighths % 8 > 0 {
-                bar.push(EIGHTHS_RIGHT[eighths % 8]);
-            }
+            // The last one alone may be a part of a character; of none there is nothing to see.
+            bar.extend(Some(EIGHTHS_RIGHT[eighths % 8]).filter(|part| *part != ' '));
             let line = format!("{title:>titles$} {bar} {end}");
             write!(f, "\n {}", line.trim_end())?;
         }

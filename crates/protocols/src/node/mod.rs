@@ -129,6 +129,10 @@ impl Protocol for Node {
             Input::Done(Outcome(task, exit)) => self.on_exit(task, exit, ctx),
         }
     }
+
+    fn glance(&self) -> u64 {
+        self.overlay.glance()
+    }
 }
 
 impl Node {

@@ -1,175 +1,95 @@
-//! CYCLON as a plain loop over one flat array: what the simulator is measured against.
+//! CYCLON as a plain loop over a list of nodes: what the simulator is measured against.
 //!
-//! The same work, done by hand as well as it can be: each cycle every node ages its cache and trades entries with its
-//! oldest neighbour. There is no time, no message on its way, no other protocol, and nothing that could go wrong:
-//! both sides of a trade happen at once.
+//! The same work with the same types, as anybody would write it by hand: each cycle every node ages its cache and
+//! trades entries with its oldest neighbour. There is no time, no message on its way, no other protocol, and nothing
+//! that could go wrong: both sides of a trade happen at once. ([`super::tuned`] is the same, squeezed as far as it goes.)
 
-use rand::Rng;
+use rand::seq::SliceRandom;
+use shoal_model::NodeId;
+use shoal_protocols::overlay::cyclon::Entry;
 
 use super::cyclon::{CACHE, SHUFFLE};
 use crate::streams::{Purpose, Stream, stream};
 
 /// All nodes of a bare loop.
-pub struct Bare {
-    caches: Vec<Cache>,
+pub struct Bare(Vec<Peer>);
+
+/// A node: its neighbours, and its own chance.
+struct Peer {
+    cache: Vec<Entry>,
     chance: Stream,
 }
-
-/// A node's neighbours, on two cache lines of their own.
-#[derive(Clone, Copy)]
-#[repr(align(128))]
-struct Cache {
-    nodes: [u32; CACHE],
-    ages: [u16; CACHE],
-    /// How many there are; they come first.
-    len: u8,
-}
-
-/// An entry that changes hands.
-type Entry = (u32, u16);
-
-/// Stands in empty places: no node has this number.
-const NOBODY: u32 = u32::MAX;
 
 impl Bare {
     /// Nodes that know these neighbours.
     pub fn new(nodes: u32, seed: u64, neighbours: impl Fn(u32) -> [u32; CACHE]) -> Bare {
-        let cache = |node| Cache { nodes: neighbours(node), ages: [0; CACHE], len: CACHE as u8 };
-        Bare { caches: (0..nodes).map(cache).collect(), chance: stream(seed, Purpose::Node, 0) }
+        let peer = |node| Peer {
+            cache: neighbours(node).map(|other| entry(other as usize)).into(),
+            chance: stream(seed, Purpose::Node, u64::from(node)),
+        };
+        Bare((0..nodes).map(peer).collect())
     }
-}
 
-/// Has every node shuffle once.
-pub fn cycle(bare: &mut Bare) {
-    let Bare { caches, chance } = bare;
-    for me in 0..caches.len() {
-        let cache = &mut caches[me];
-        for age in &mut cache.ages {
-            *age = age.saturating_add(1);
-        }
-        let Some(partner) = cache.take_oldest() else { continue };
-        let lent = cache.to_front(SHUFFLE - 1, chance);
-        let mut sent: [Entry; SHUFFLE] = [(me as u32, 0); SHUFFLE];
-        cache.copy_front(&mut sent[1..=lent]);
-
-        let other = &mut caches[partner as usize];
-        let given = other.to_front(SHUFFLE, chance);
-        let mut reply: [Entry; SHUFFLE] = [(NOBODY, 0); SHUFFLE];
-        other.copy_front(&mut reply[..given]);
-        other.merge(partner, &sent[..=lent], given);
-        caches[me].merge(me as u32, &reply[..given], lent);
-    }
-}
-
-impl Cache {
-    /// Takes the oldest neighbour out.
-    fn take_oldest(&mut self) -> Option<u32> {
-        let last = usize::from(self.len).checked_sub(1)?;
-        let mut oldest = 0;
-        for slot in 1..=last {
-            if self.ages[slot] > self.ages[oldest] {
-                oldest = slot;
+    /// Has every node shuffle once.
+    pub fn cycle(&mut self) {
+        let Bare(peers) = self;
+        for me in 0..peers.len() {
+            let peer = &mut peers[me];
+            for entry in &mut peer.cache {
+                entry.age = entry.age.saturating_add(1);
             }
+            let Some(partner) = peer.take_oldest() else { continue };
+            let lent = peer.choose(SHUFFLE - 1);
+            let mut sent = vec![entry(me)];
+            sent.extend_from_slice(&peer.cache[..lent]);
+
+            let other = &mut peers[partner.0 as usize];
+            let given = other.choose(SHUFFLE);
+            let reply = other.cache[..given].to_vec();
+            other.merge(partner, sent, given);
+            peers[me].merge(NodeId(me as u64), reply, lent);
         }
-        let node = self.nodes[oldest];
-        self.swap(oldest, last);
-        self.nodes[last] = NOBODY;
-        self.len = last as u8;
-        Some(node)
+    }
+
+    /// Whom each node knows.
+    #[cfg(test)]
+    pub fn known(&self) -> impl Iterator<Item = Vec<usize>> + '_ {
+        self.0.iter().map(|peer| peer.cache.iter().map(|entry| entry.node.0 as usize).collect())
+    }
+}
+
+impl Peer {
+    /// Takes the oldest neighbour out.
+    fn take_oldest(&mut self) -> Option<NodeId> {
+        let oldest = (0..self.cache.len()).max_by_key(|&place| self.cache[place].age)?;
+        Some(self.cache.swap_remove(oldest).node)
     }
 
     /// Moves a random choice of at most `count` neighbours to the front, and says how many.
-    fn to_front(&mut self, count: usize, chance: &mut Stream) -> usize {
-        let len = usize::from(self.len);
-        let count = count.min(len);
-        for slot in 0..count {
-            // A multiplication instead of a division; the bias is below one in a hundred million.
-            let pick = (u64::from(chance.next_u32()) * (len - slot) as u64) >> 32;
-            self.swap(slot, slot + pick as usize);
-        }
+    fn choose(&mut self, count: usize) -> usize {
+        let count = count.min(self.cache.len());
+        // The chosen come last there.
+        let _ = self.cache.partial_shuffle(&mut self.chance, count);
+        self.cache.rotate_right(count);
         count
     }
 
-    fn copy_front(&self, entries: &mut [Entry]) {
-        for (entry, (&node, &age)) in entries.iter_mut().zip(self.nodes.iter().zip(&self.ages)) {
-            *entry = (node, age);
-        }
-    }
-
     /// Takes what is new: into empty places first, then over the `given` ones at the front.
-    fn merge(&mut self, me: u32, entries: &[Entry], mut given: usize) {
-        for &(node, age) in entries {
-            if node == me || self.nodes.contains(&node) {
+    fn merge(&mut self, me: NodeId, entries: Vec<Entry>, mut given: usize) {
+        for entry in entries {
+            if entry.node == me || self.cache.iter().any(|known| known.node == entry.node) {
                 continue;
             }
-            let slot = if usize::from(self.len) < CACHE {
-                self.len += 1;
-                usize::from(self.len) - 1
+            if self.cache.len() < CACHE {
+                self.cache.push(entry);
             } else if given > 0 {
                 given -= 1;
-                given
-            } else {
-                return;
-            };
-            self.nodes[slot] = node;
-            self.ages[slot] = age;
+                self.cache[given] = entry;
+            }
         }
-    }
-
-    fn swap(&mut self, one: usize, other: usize) {
-        self.nodes.swap(one, other);
-        self.ages.swap(one, other);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    const NODES: u32 = 300;
-
-    fn bare() -> Bare {
-        Bare::new(NODES, 1, |node| std::array::from_fn(|place| (node + 1 + place as u32) % NODES))
-    }
-
-    #[test]
-    fn caches_stay_full_of_different_others() {
-        let mut bare = bare();
-        for _ in 0..50 {
-            cycle(&mut bare);
-        }
-        for (me, cache) in bare.caches.iter().enumerate() {
-            let known: BTreeSet<u32> = cache.nodes[..usize::from(cache.len)].iter().copied().collect();
-            assert_eq!(known.len(), usize::from(cache.len));
-            assert!(known.len() >= CACHE - 1 && !known.contains(&(me as u32)));
-            assert!(known.iter().all(|&node| node < NODES));
-        }
-    }
-
-    #[test]
-    fn in_degrees_become_those_of_a_random_graph() {
-        let mut bare = bare();
-        for _ in 0..50 {
-            cycle(&mut bare);
-        }
-        let mut known_by = [0u32; NODES as usize];
-        for cache in &bare.caches {
-            for &node in &cache.nodes[..usize::from(cache.len)] {
-                known_by[node as usize] += 1;
-            }
-        }
-        let most = known_by.iter().max().unwrap();
-        assert!(known_by.iter().all(|&count| count > 5) && *most < 40, "{most}");
-        // The ring that it started from is forgotten: by chance alone 400 of 6000 entries are near.
-        let near = |me: usize, node: u32| (node + NODES - me as u32) % NODES <= CACHE as u32;
-        let still: usize = bare
-            .caches
-            .iter()
-            .enumerate()
-            .map(|(me, cache)| cache.nodes.iter().filter(|&&node| node != NOBODY && near(me, node)).count())
-            .sum();
-        assert!(still < 800, "{still}");
-    }
+fn entry(node: usize) -> Entry {
+    Entry { node: NodeId(node as u64), age: 0, payload: () }
 }

@@ -208,6 +208,11 @@ impl Ruler {
             self.low = (self.low / step + 1e-9).floor() * step;
             self.high = (self.high / step - 1e-9).ceil() * step;
         }
+        self.marks = self.even_marks(unit, step);
+    }
+
+    /// A mark at each multiple of a step.
+    fn even_marks(&self, unit: Unit, step: f64) -> Vec<(f64, String)> {
         let first = (self.low / step - 1e-9).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
         let greatest = self.low.abs().max(self.high.abs());
@@ -215,11 +220,12 @@ impl Ruler {
             Unit::Plain => plain(value, Some((step, greatest))),
             Unit::Share => format!("{} %", fixed(value * 100.0, decimals(step * 100.0))),
             Unit::Time if value == 0.0 => "0".to_owned(),
+            Unit::Time if step < 1.0 && greatest >= 1.0 => format!("{} s", fixed(value, decimals(step))),
             Unit::Time => time(value, step),
             Unit::Bytes => bytes(value, Some((step, greatest))),
         };
         let values = (first..=last).map(|count| count as f64 * step);
-        self.marks = values.map(|value| (value, written(value))).collect();
+        values.map(|value| (value, written(value))).collect()
     }
 
     fn mark_log(&mut self, unit: Unit, round: bool) {
@@ -231,39 +237,39 @@ impl Ruler {
         }
         let (low, high) = (self.low * 0.999_999, self.high * 1.000_001);
         let inside = |value: &f64| (low..=high).contains(value);
-        let all: Vec<f64> = landmarks.into_iter().filter(inside).collect();
+        let all: Vec<f64> = landmarks.iter().copied().filter(inside).collect();
         let stride = all.len().div_ceil(LANDMARKS_MAX).max(1);
         let mut marks: Vec<f64> = all.iter().copied().step_by(stride).collect();
-        if unit == Unit::Time && all.len() <= 2 {
-            marks = TIME_STEPS.into_iter().filter(inside).chain(all.iter().copied()).collect();
-            marks.sort_by(f64::total_cmp);
-            marks.dedup();
-        }
         if unit != Unit::Time && stride == 1 {
-            let decades = all.iter().flat_map(|&decade| (2..10).map(move |times| decade * f64::from(times)));
-            let first = all.first().copied().unwrap_or(self.low);
-            let lower = (1..10).map(|times| first / 10.0 * f64::from(times));
-            let between: Vec<f64> = lower.chain(decades).filter(inside).collect();
+            let multiples = |times: &[u32]| -> Vec<f64> {
+                let of = |&decade: &f64| times.iter().map(move |&times| decade * f64::from(times));
+                landmarks.iter().flat_map(of).filter(inside).collect()
+            };
+            self.minor = multiples(&[2, 3, 4, 5, 6, 7, 8, 9]);
             if all.len() <= 2 {
-                // Too few landmarks to read a value by.
-                let leading = |value: f64| (value / 10f64.powf(value.log10().floor() + 1e-9)).round() as i64;
-                marks.extend(between.iter().filter(|&&value| matches!(leading(value), 2 | 5)));
-                marks.sort_by(f64::total_cmp);
-                marks.dedup_by(|one, other| (*one / *other - 1.0).abs() < 1e-6);
+                marks.extend(multiples(&[2, 5]));
             }
-            self.minor = between;
+        } else if all.len() <= 2 {
+            marks.extend(TIME_STEPS.into_iter().filter(inside));
         }
-        self.marks = marks.into_iter().map(|value| (value, human(value, unit))).collect();
+        marks.sort_by(f64::total_cmp);
+        marks.dedup();
+        self.marks = match marks.len() {
+            // Too few landmarks to read a value by.
+            ..3 => self.even_marks(unit, step(self.high - self.low, unit, 6)),
+            _ => marks.into_iter().map(|value| (value, human(value, unit))).collect(),
+        };
     }
 }
 
 /// The round step that gives at most so many marks.
 fn step(range: f64, unit: Unit, marks: usize) -> f64 {
     let least = range / marks as f64;
-    if unit == Unit::Time && (0.5..=2.0 * YEAR).contains(&least) {
-        if let Some(step) = TIME_STEPS.into_iter().find(|step| *step >= least * 0.999_999) {
-            return step;
-        }
+    if unit == Unit::Time
+        && (0.5..=2.0 * YEAR).contains(&least)
+        && let Some(step) = TIME_STEPS.into_iter().find(|step| *step >= least * 0.999_999)
+    {
+        return step;
     }
     let scale = if unit == Unit::Time && least > YEAR { YEAR } else { 1.0 };
     let least = least / scale;

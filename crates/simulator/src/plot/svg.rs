@@ -14,10 +14,10 @@ const FONTS: &str = "'Noto Sans','Segoe UI','Helvetica Neue',Arial,sans-serif";
 pub fn write(scene: &Scene) -> String {
     let mut out = String::new();
     let (width, height) = (number(tenths(scene.width)), number(tenths(scene.height)));
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-         height=\"{height}\" role=\"img\" font-family=\"{FONTS}\"><title>{}</title>\n",
+         height=\"{height}\" role=\"img\" font-family=\"{FONTS}\"><title>{}</title>",
         escape(&scene.title)
     );
     for shape in &scene.shapes {

@@ -136,6 +136,8 @@ fn axes_speak_in_human_units() {
     assert_eq!(marks(time(), 0.0, 86_400.0), "0 | 6 h | 12 h | 18 h | 24 h");
     assert_eq!(marks(time(), 0.0, 9.0 * 86_400.0), "0 | 2 d | 4 d | 6 d | 8 d | 10 d");
     assert_eq!(marks(time(), 0.0, 800.0 * 86_400.0), "0 | 6 mo | 12 mo | 18 mo | 24 mo | 30 mo");
+    assert_eq!(marks(time(), 1.7, 2.3), "1.7 s | 1.8 s | 1.9 s | 2.0 s | 2.1 s | 2.2 s | 2.3 s");
+    assert_eq!(marks(time(), 0.0, 0.2), "0 | 50 ms | 100 ms | 150 ms | 200 ms");
     assert_eq!(marks(plain().log(), 3.0, 40_000.0), "1 | 10 | 100 | 1000 | 10 k | 100 k");
     assert_eq!(marks(plain().log(), 1.0, 50.0), "1 | 10 | 100");
     assert_eq!(
@@ -175,4 +177,16 @@ fn gantt_shows_the_runs_of_its_window() {
     let empty = Gantt { lanes: vec![], runs: vec![], ..gantt };
     assert!(empty.svg().ends_with("</svg>\n"));
     assert!(empty.png(1.0).is_ok());
+}
+
+#[test]
+fn a_short_logarithmic_axis_can_still_be_read() {
+    let marks = |unit: Unit, low: f64, high: f64| {
+        let ruler = axis::Ruler::new(&Axis::new("").unit(unit).log(), Some((low, high)), false, 8);
+        ruler.marks().iter().map(|(_, text)| text.clone()).collect::<Vec<_>>().join(" | ")
+    };
+    assert_eq!(marks(Unit::Plain, 21.0, 93.0), "40 | 60 | 80");
+    assert_eq!(marks(Unit::Plain, 1.0, 16.0), "1 | 2 | 5 | 10");
+    assert_eq!(marks(Unit::Time, 7.0, 13.0), "7 s | 8 s | 9 s | 10 s | 11 s | 12 s | 13 s");
+    assert_eq!(marks(Unit::Time, 100.0, 720.0), "2 min | 5 min | 10 min");
 }

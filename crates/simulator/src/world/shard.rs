@@ -79,6 +79,9 @@ pub(super) struct Post<P: Protocol> {
     message: P::Message,
 }
 
+/// How many inputs ahead memory is fetched: as many misses as a core can wait for at once, several times over.
+const AHEAD: usize = 32;
+
 /// The lowest two bits of `Due::what` say in which slab the content lies.
 const LETTER: u32 = 0;
 const ALARM: u32 = 1;
@@ -90,8 +93,7 @@ impl<P: Protocol> Shard<P> {
             setup,
             number,
             shards,
-            // A node that only gossips has one timer, and rarely a message under way.
-            wheel: Wheel::with_capacity(machines + machines / 8),
+            wheel: Wheel::new(machines),
             letters: Slab::new(),
             alarms: Slab::new(),
             turns: Slab::new(),
@@ -125,7 +127,12 @@ impl<P: Protocol> Shard<P> {
 
     /// Handles all that is due before `until`.
     pub fn run_before(&mut self, until: Time) {
+        let mut fetched = 0;
         loop {
+            if fetched == 0 {
+                fetched = self.fetch_ahead(until);
+            }
+            fetched = fetched.saturating_sub(1);
             let Engine { wheel, letters, alarms, turns, .. } = &mut self.engine;
             let Some(due) = wheel.take_before(until, |a, b| tie(letters, alarms, turns, a, b)) else {
                 return;
@@ -133,6 +140,30 @@ impl<P: Protocol> Shard<P> {
             self.engine.handled += 1;
             self.handle(due);
         }
+    }
+
+    /// Reads what the next inputs will need, and says how many they are.
+    ///
+    /// Machines come up in random order, and waiting for the memory of each in turn would take most of the time; asked
+    /// for all at once, it comes at once.
+    fn fetch_ahead(&mut self, until: Time) -> usize {
+        self.next_before(until);
+        let Shard { cells, engine } = self;
+        let coming = || engine.wheel.coming().take(AHEAD);
+        let mut seen = 0;
+        for due in coming() {
+            seen ^= u64::from(cells[due.node as usize].outside.up);
+            seen ^= match due.what & 3 {
+                LETTER => u64::from(engine.letters.get(due.what >> 2).count),
+                ALARM => u64::from(engine.alarms.get(due.what >> 2).count),
+                _ => 0,
+            };
+        }
+        for due in coming() {
+            seen ^= cells[due.node as usize].core.glance();
+        }
+        std::hint::black_box(seen);
+        coming().count()
     }
 
     fn handle(&mut self, due: Due) {
@@ -386,8 +417,8 @@ impl<P: Protocol> Effects<'_, P> {
         else {
             return;
         };
-        let setup = Arc::clone(&self.engine.setup);
-        let carried = setup.network.carry(self.now, self.index as usize, to as usize, &mut self.outside.luck);
+        let network = &self.engine.setup.network;
+        let carried = network.carry(self.now, self.index as usize, to as usize, &mut self.outside.luck);
         match carried {
             Carried::Lost => {}
             Carried::Once(delay) => self.dispatch(delay, to, message),

@@ -1,20 +1,27 @@
 //! The agenda of a shard: a timing wheel that hands out what is due, earliest first.
 //!
 //! Most of what is put in is due within seconds, in no order at all; a heap would pay a cache miss per level for
-//! each. The wheel links an entry into the slot of its time and sorts a slot only when its turn comes. What is due
-//! beyond one turn of the wheel waits in a heap.
+//! each. The wheel puts an entry into the slot of its time and sorts a slot only when its turn comes. A slot is a list
+//! of chunks, so that a miss brings several entries. What is due beyond one turn of the wheel waits in a heap.
 //!
-//! Costs: O(1) to put in and O(log k) amortised to take out, with k entries in a slot; 24 bytes an entry.
+//! Slots are the wider the fewer machines there are, so that some dozens of entries come up at once: enough to have
+//! their memory fetched ahead ([`Wheel::coming`]), few enough to be sorted quickly.
+//!
+//! Costs: O(1) to put in and O(log k) amortised to take out, with k entries in a slot; about 24 bytes an entry.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use shoal_model::Time;
 
-/// Microseconds of a slot as a power of two: 256 µs.
-const SLOT_BITS: u32 = 8;
-/// Slots of a turn: 16.8 s.
+/// Slots of a turn: 16.8 s of the narrowest, 9 minutes of the widest.
 const SLOTS: u64 = 1 << 16;
+/// Microseconds of a slot as a power of two, at least: 256 µs.
+const SLOT_BITS_LEAST: u32 = 8;
+/// And at most: 8 ms, so that most messages are due in a later slot than the one that is open.
+const SLOT_BITS_MOST: u32 = 13;
+/// Entries of a chunk: with its links it takes two cache lines.
+const CHUNK: usize = 7;
 const NONE: u32 = u32::MAX;
 
 /// Something that is due: when, for which node of the shard, and where to find the rest of it.
@@ -31,15 +38,16 @@ pub struct Due {
 /// The agenda of a shard.
 #[derive(Debug)]
 pub struct Wheel {
-    /// The first entry of each slot of this turn.
+    /// The first chunk of each slot of this turn.
     heads: Box<[u32]>,
     /// Which slots have entries, a bit each.
     filled: Box<[u64]>,
-    links: Vec<Link>,
-    /// The first of the unused links.
+    chunks: Vec<Chunk>,
+    /// The first of the unused chunks.
     unused: u32,
-    /// What is left of the slot whose turn it is, latest first.
-    open: Vec<Due>,
+    slot_bits: u32,
+    /// What is left of the slot whose turn it is, earliest first.
+    open: VecDeque<Due>,
     /// The number of the open slot since time zero; slots before it are past.
     turn: u64,
     far: BinaryHeap<Reverse<Due>>,
@@ -47,33 +55,43 @@ pub struct Wheel {
 }
 
 #[derive(Debug)]
-struct Link {
-    due: Due,
+#[repr(align(64))]
+struct Chunk {
+    dues: [Due; CHUNK],
+    len: u32,
     next: u32,
 }
 
 impl Wheel {
-    /// An empty agenda with room for this many entries.
-    pub fn with_capacity(entries: usize) -> Wheel {
+    /// An empty agenda for this many machines.
+    pub fn new(machines: usize) -> Wheel {
+        let bits = 28u32.saturating_sub(machines.max(1).ilog2());
         Wheel {
             heads: vec![NONE; SLOTS as usize].into_boxed_slice(),
             filled: vec![0; SLOTS as usize / 64].into_boxed_slice(),
-            links: Vec::with_capacity(entries),
+            // A machine that only gossips has one timer, and rarely a message under way.
+            chunks: Vec::with_capacity(machines / 5),
             unused: NONE,
-            open: Vec::new(),
+            slot_bits: bits.clamp(SLOT_BITS_LEAST, SLOT_BITS_MOST),
+            open: VecDeque::new(),
             turn: 0,
             far: BinaryHeap::new(),
             near: 0,
         }
     }
 
+    /// What comes up in the open slot, earliest first.
+    pub fn coming(&self) -> impl Iterator<Item = &Due> {
+        self.open.iter()
+    }
+
     /// Puts an entry in. It must not be due before what was last taken out.
     ///
     /// `tie` orders entries for one node at one time.
     pub fn put(&mut self, due: Due, tie: impl Fn(u32, u32) -> Ordering) {
-        let slot = slot_of(due.at);
+        let slot = self.slot_of(due.at);
         if slot <= self.turn && !(self.open.is_empty() && slot == self.turn) {
-            let place = self.open.partition_point(|other| order(other, &due, &tie) == Ordering::Greater);
+            let place = self.open.partition_point(|other| order(other, &due, &tie) == Ordering::Less);
             self.open.insert(place, due);
         } else if slot < self.turn + SLOTS {
             self.link(slot, due);
@@ -87,13 +105,13 @@ impl Wheel {
         if self.open.is_empty() {
             self.open_next(until, tie);
         }
-        self.open.last().map(|due| due.at).filter(|&at| at < until)
+        self.open.front().map(|due| due.at).filter(|&at| at < until)
     }
 
     /// Takes the earliest entry out, if it is due before `until`.
     pub fn take_before(&mut self, until: Time, tie: impl Fn(u32, u32) -> Ordering) -> Option<Due> {
         self.next_before(until, tie)?;
-        self.open.pop()
+        self.open.pop_front()
     }
 
     /// How many entries there are.
@@ -104,48 +122,63 @@ impl Wheel {
 
     fn link(&mut self, slot: u64, due: Due) {
         let place = (slot % SLOTS) as usize;
-        let link = Link { due, next: self.heads[place] };
-        let index = if self.unused == NONE {
-            self.links.push(link);
-            u32::try_from(self.links.len() - 1).expect("fewer than 2^32 entries")
+        let head = self.heads[place];
+        self.near += 1;
+        if let Some(chunk) = self.chunks.get_mut(head as usize)
+            && (chunk.len as usize) < CHUNK
+        {
+            chunk.dues[chunk.len as usize] = due;
+            chunk.len += 1;
+            return;
+        }
+        let chunk = Chunk { dues: [due; CHUNK], len: 1, next: head };
+        self.heads[place] = if self.unused == NONE {
+            self.chunks.push(chunk);
+            u32::try_from(self.chunks.len() - 1).expect("fewer than 2^32 chunks")
         } else {
             let index = self.unused;
-            self.unused = std::mem::replace(&mut self.links[index as usize], link).next;
+            self.unused = std::mem::replace(&mut self.chunks[index as usize], chunk).next;
             index
         };
-        self.heads[place] = index;
         self.filled[place / 64] |= 1 << (place % 64);
-        self.near += 1;
     }
 
     /// Moves on to the next slot that has entries and begins before `until`, and sorts it.
     fn open_next(&mut self, until: Time, tie: impl Fn(u32, u32) -> Ordering) {
         let near = self.next_filled();
-        let far = self.far.peek().map(|Reverse(due)| slot_of(due.at));
-        let Some(slot) = [near, far].into_iter().flatten().min().filter(|&slot| start_of(slot) < until)
+        let far = self.far.peek().map(|Reverse(due)| self.slot_of(due.at));
+        let Some(slot) = [near, far].into_iter().flatten().min().filter(|&slot| self.start_of(slot) < until)
         else {
             return;
         };
         self.turn = slot;
         while let Some(Reverse(due)) = self.far.peek()
-            && slot_of(due.at) < self.turn + SLOTS
+            && self.slot_of(due.at) < self.turn + SLOTS
         {
             let due = *due;
             self.far.pop();
-            self.link(slot_of(due.at), due);
+            self.link(self.slot_of(due.at), due);
         }
         let place = (slot % SLOTS) as usize;
         let mut index = std::mem::replace(&mut self.heads[place], NONE);
         self.filled[place / 64] &= !(1 << (place % 64));
         while index != NONE {
-            let link = &mut self.links[index as usize];
-            self.open.push(link.due);
-            let next = std::mem::replace(&mut link.next, self.unused);
+            let chunk = &mut self.chunks[index as usize];
+            self.open.extend(&chunk.dues[..chunk.len as usize]);
+            let next = std::mem::replace(&mut chunk.next, self.unused);
             self.unused = index;
             index = next;
         }
         self.near -= self.open.len();
-        self.open.sort_unstable_by(|a, b| order(b, a, &tie));
+        self.open.make_contiguous().sort_unstable_by(|a, b| order(a, b, &tie));
+    }
+
+    fn slot_of(&self, at: Time) -> u64 {
+        at.as_micros() >> self.slot_bits
+    }
+
+    fn start_of(&self, slot: u64) -> Time {
+        Time::from_micros(slot << self.slot_bits)
     }
 
     /// The first slot from the open one on that has entries, within one turn.
@@ -178,14 +211,6 @@ fn order(a: &Due, b: &Due, tie: impl Fn(u32, u32) -> Ordering) -> Ordering {
     (a.at, a.node).cmp(&(b.at, b.node)).then_with(|| tie(a.what, b.what))
 }
 
-fn slot_of(at: Time) -> u64 {
-    at.as_micros() >> SLOT_BITS
-}
-
-fn start_of(slot: u64) -> Time {
-    Time::from_micros(slot << SLOT_BITS)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -196,14 +221,16 @@ mod tests {
         /// Against a sorted list: what comes out is the earliest, whatever was put in between.
         #[test]
         fn entries_come_out_by_time_node_and_tie(
-            steps in prop::collection::vec((0u64..40_000_000, 0u32..4, 0u32..1000, 0usize..3), 1..200)
+            machines in prop::sample::select(vec![0, 1, 100_000, 10_000_000]),
+            steps in prop::collection::vec((0u64..1_200_000_000, 0u32..4, 0u32..1000, 0usize..3), 1..200),
         ) {
-            let mut wheel = Wheel::with_capacity(0);
+            let mut wheel = Wheel::new(machines);
             let mut naive: Vec<Due> = Vec::new();
             let mut now = Time::ZERO;
             let tie = |a: u32, b: u32| a.cmp(&b);
             for (delay, node, what, takes) in steps {
-                let delay = if delay % 3 == 0 { delay % 700 } else { delay };
+                // At once, soon, or beyond a turn of the wheel.
+                let delay = match delay % 3 { 0 => delay % 700, 1 => delay % 40_000_000, _ => delay };
                 let due = Due { at: now + shoal_model::Span::from_micros(delay), node, what };
                 wheel.put(due, tie);
                 naive.push(due);

@@ -35,7 +35,11 @@ pub fn wait_axis(seconds: impl Iterator<Item = f64>) -> Axis {
     let (least, most) =
         positive.fold((f64::INFINITY, 0.0), |(least, most), one| (least.min(one), f64::max(most, one)));
     let axis = Axis::new("wait").unit(Unit::Time);
-    if most > LOG_FROM * least { axis.log() } else { axis }
+    match most {
+        most if most > LOG_FROM * least => axis.log(),
+        most if most > 0.0 => axis.bounds(0.0, most * 1.05),
+        _ => axis,
+    }
 }
 
 /// Waits over a property; a bin holds what is alike within `doublings` doublings.
