@@ -143,10 +143,11 @@ fn cost(push: &Seen, pull: &Seen) -> Figure {
     .with(Layer::step("pull", line(|&(_, pull)| pull)))
 }
 
-/// The last bin ends where the next would begin.
+/// The last bin ends where the next would begin, or with the trace.
 fn closed(mut points: Vec<(f64, f64)>, seen: &Seen) -> Vec<(f64, f64)> {
     if let Some(&(x, y)) = points.last() {
-        points.push((x + seen.bin.as_secs_f64(), y));
+        let (next, span) = (x + seen.bin.as_secs_f64(), seen.span.as_secs_f64());
+        points.push((if x < span { next.min(span) } else { next }, y));
     }
     points
 }
