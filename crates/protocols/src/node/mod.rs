@@ -24,6 +24,7 @@ mod owner;
 mod runner;
 #[cfg(test)]
 mod tests;
+mod watcher;
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ pub use message::{
     Refusal, Task, Timer,
 };
 pub use owner::{OWNED_MAX, Owned, Phase};
-pub use runner::TaskState;
+pub use runner::{START_GRACE, TaskState, WANTED_EVERY};
 
 /// What a node says and hears, as a layer of its own.
 pub type Commit = TwoPhase<Resources, Brief>;
@@ -179,7 +180,12 @@ impl Node {
         match message {
             Message::Overlay(_) => {}
             Message::Commit(message) => self.tell_commit(Input::Message { from, message }, ctx),
-            Message::Heartbeat(message) => self.tell_heartbeat(Input::Message { from, message }, ctx),
+            Message::Heartbeat(message) => {
+                self.tell_heartbeat(Input::Message { from, message }, ctx);
+                if matches!(message, heartbeat::Message::Ping(_)) {
+                    self.tell_all(from, ctx);
+                }
+            }
             Message::Sample(message) => self.tell_sample(Input::Message { from, message }, ctx),
             Message::Asap(message) => self
                 .tell_asap(|asap, here, ctx| asap.handle(Input::Message { from, message }, here, ctx), ctx),
@@ -201,7 +207,9 @@ impl Node {
             }
             Timer::Again(job) => self.on_again(job, ctx),
             Timer::Overdue(job, epoch, reminder) => self.on_overdue(job, epoch, reminder, ctx),
+            Timer::Late(job, epoch, reminder) => self.on_late(job, epoch, reminder, ctx),
             Timer::Start(task) => self.on_start(task, ctx),
+            Timer::Wanted(task) => self.on_wanted(task, ctx),
             Timer::Tell(task, reminder) => self.on_tell(task, reminder, ctx),
         }
     }

@@ -124,7 +124,7 @@ fn gang_of_which_a_rank_never_started_has_not_finished() {
 #[test]
 fn start_that_was_not_saved_happens_again_after_a_crash() {
     // Everybody crashes, so that nobody takes the job away from whoever runs it.
-    let events: Vec<Listed> = (0..4).map(|node| crash(66.0, node, 2.0)).collect();
+    let events: Vec<Listed> = (0..4).map(|node| crash(62.0, node, 1.0)).collect();
     found::<UnsavedStart>("once", "started twice", &events, &[gang(1, 60)]);
 }
 
