@@ -21,6 +21,7 @@
 pub mod config;
 pub mod message;
 mod owner;
+mod queues;
 mod runner;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ pub use message::{
     Refusal, Task, Timer,
 };
 pub use owner::{OWNED_MAX, Owned, Phase};
+pub use queues::Queue;
 pub use runner::{START_GRACE, TaskState, WANTED_EVERY};
 
 /// What a node says and hears, as a layer of its own.

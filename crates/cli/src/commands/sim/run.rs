@@ -40,6 +40,9 @@ pub struct Arguments {
     /// Use this many threads; results are the same with any number
     #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
+    /// Do not check that promises hold; a little quicker
+    #[arg(long)]
+    no_checks: bool,
     /// Write the results into this folder [default: a new one, out/SCENARIO-001 and so on]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -58,7 +61,9 @@ struct Printed<'a> {
 
 /// Runs a scenario.
 pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
-    let Arguments { scenario, trace, recipe, nodes, seed, faults, threads, out, force } = arguments;
+    let replay = replay(&arguments);
+    let Arguments { scenario, trace, recipe, nodes, seed, faults, threads, no_checks, out, force } =
+        arguments;
     let overrides = Overrides { nodes, recipe, seed, trace, faults };
     let scenario = Scenario::load(&scenario, &overrides)?;
     let run: Run<Node> = Run::prepare(&scenario, threads.into())?;
@@ -69,9 +74,17 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     };
 
     let begun = Instant::now();
-    let mut bar = Bar::new();
-    let outcome = run.finish(&mut bar);
+    let bar = Bar::new();
+    let outcome = if no_checks {
+        run.finish(&mut bar.clone())
+    } else {
+        let checkers = run.checkers(format!("{replay} --seed {}", scenario.seed));
+        run.finish(&mut (bar.clone(), checkers))
+    };
     bar.clear();
+    let outcome = outcome.map_err(|violation| {
+        Error::internal(format!("a promise did not hold: {violation}")).hint("nothing was written")
+    })?;
     let elapsed_s = begun.elapsed().as_secs_f64();
 
     report::write(folder.path(), &scenario, &outcome)
@@ -81,6 +94,29 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     output.print(&Printed { out: &out, elapsed_s, summary }, || table(summary))?;
     eprintln!("{} simulated in {elapsed_s:.1} s; results in {}", hours(summary.simulated_s), out.display());
     Ok(())
+}
+
+/// The command that runs the same again, but for its seed, which the scenario may say.
+fn replay(arguments: &Arguments) -> String {
+    let Arguments { scenario, trace, recipe, nodes, faults, .. } = arguments;
+    let mut words = vec!["shoal sim run".to_owned(), quoted(&scenario.display().to_string())];
+    let mut add = |name: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{name} {}", quoted(&value))));
+    };
+    add("--trace", trace.as_ref().map(|path| path.display().to_string()));
+    add("--recipe", recipe.clone());
+    add("--nodes", nodes.map(|nodes| nodes.to_string()));
+    add("--faults", faults.clone());
+    words.join(" ")
+}
+
+/// A word as a shell takes it for one.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./+:=@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn table(summary: &Summary) -> Table {
@@ -111,6 +147,9 @@ fn table(summary: &Summary) -> Table {
             percent(utilisation.wasted)
         ),
     );
+    if summary.facts_checked > 0 {
+        row("promises checked", format!("on {} facts; none broken", summary.facts_checked));
+    }
     row("makespan", hours(summary.makespan_s));
     let promises = &summary.promises;
     row("promises kept", format!("{} of {} ({})", promises.kept, promises.made, percent(promises.share)));
@@ -165,5 +204,30 @@ fn bytes(bytes: f64) -> String {
         ..1e6 => format!("{:.1} kB", bytes / 1e3),
         ..1e9 => format!("{:.1} MB", bytes / 1e6),
         _ => format!("{:.1} GB", bytes / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replay_is_the_command_that_was_given() {
+        let arguments = Arguments {
+            scenario: PathBuf::from("my scenario's.toml"),
+            trace: Some(PathBuf::from("t.swf")),
+            recipe: Some("asap".to_owned()),
+            nodes: Some(7),
+            seed: Some(1),
+            faults: Some("heavy".to_owned()),
+            threads: 2,
+            no_checks: false,
+            out: None,
+            force: false,
+        };
+        assert_eq!(
+            replay(&arguments),
+            r"shoal sim run 'my scenario'\''s.toml' --trace t.swf --recipe asap --nodes 7 --faults heavy"
+        );
     }
 }

@@ -174,6 +174,17 @@ impl Asap {
         self.config.policy == Policy::Push && self.config.audience == Audience::Counted
     }
 
+    /// How many jobs it looks for a place for.
+    pub fn searches(&self) -> usize {
+        self.entry.searches()
+    }
+
+    /// What else peers can fill: what it is called, how many there are, and how many there may be.
+    pub fn queues(&self) -> impl Iterator<Item = (&'static str, usize, usize)> {
+        let searching = ("searches for others", self.searcher.len(), search::TASKS_MAX);
+        std::iter::once(searching).chain(self.sharing.queues())
+    }
+
     fn on_message(&mut self, from: NodeId, message: Message, here: &Here<'_>, ctx: &mut Ctx<'_, Asap>) {
         match message {
             Message::Search(search) => self.on_search(from, *search, here, ctx),

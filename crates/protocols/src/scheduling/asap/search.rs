@@ -28,7 +28,7 @@ use crate::protocol::{Chance, Ctx};
 use crate::scheduling::{Event, Here};
 
 /// The most tasks that a node has for others at once; beyond, it does not answer.
-const TASKS_MAX: usize = 65_536;
+pub(super) const TASKS_MAX: usize = 65_536;
 
 /// What this node does for others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -84,6 +84,11 @@ enum Asking {
 }
 
 impl Searcher {
+    /// How much is under way for others.
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
     fn open(&mut self, task: Task) -> Ticket {
         self.last = Ticket(self.last.0 + 1);
         self.tasks.insert(self.last, task);

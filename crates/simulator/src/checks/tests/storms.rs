@@ -1,8 +1,13 @@
 //! Honest nodes in many storms.
 
 use shoal_protocols::node::Node;
+use shoal_protocols::node::config::Recipe;
 
 use crate::checks::storm::{run_seed, storm};
+
+fn sample() -> Recipe {
+    Recipe::Sample(Default::default())
+}
 
 fn replay(seed: u64) -> String {
     format!("shoal sim storm --from {seed} --seeds 1")
@@ -10,7 +15,7 @@ fn replay(seed: u64) -> String {
 
 #[test]
 fn honest_nodes_keep_their_promises_in_a_hundred_storms() {
-    let tally = storm::<Node>(2_000..2_100, 2, replay);
+    let tally = storm::<Node>(2_000..2_100, 2, sample(), replay);
     let told: Vec<String> = tally.violations.values().map(ToString::to_string).collect();
     assert!(told.is_empty(), "{}", told.join("\n"));
     assert!(
@@ -22,7 +27,7 @@ fn honest_nodes_keep_their_promises_in_a_hundred_storms() {
 
 /// The storm of this seed once broke a promise.
 fn holds(seed: u64) {
-    if let Err(violation) = run_seed::<Node>(seed, replay(seed)) {
+    if let Err(violation) = run_seed::<Node>(seed, sample(), replay(seed)) {
         panic!("{violation}");
     }
 }
