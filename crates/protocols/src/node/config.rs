@@ -46,11 +46,11 @@ impl Recipe {
     /// The names of all recipes.
     pub const NAMES: &'static [&'static str] = &["sample", "asap"];
 
-    /// The recipe with this name, as it is by default.
+    /// The recipe with this name, with the values for real use.
     pub fn named(name: &str) -> Option<Recipe> {
         match name {
             "sample" => Some(Recipe::Sample(sample::Config::default())),
-            "asap" => Some(Recipe::Asap(asap::Config::default())),
+            "asap" => Some(Recipe::Asap(asap::Config::real())),
             _ => None,
         }
     }

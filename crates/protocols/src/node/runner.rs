@@ -22,8 +22,9 @@ use crate::protocol::Ctx;
 pub const START_GRACE: Span = Span::from_secs(5);
 /// A task does not start either when it would have less than this part of its time: what comes after it has the machine.
 const TIME_LEFT_LEAST: u64 = 2;
-/// A task that lacks no more than this has had its time: to save that it starts takes a moment, too.
-const SHORT_LEAST: Span = Span::from_secs(1);
+/// A task that is no later than this is in time: timers are never exact, and to make room for so little is not worth a
+/// write.
+const LATE_LEAST: Span = Span::from_millis(100);
 /// How often a node asks whether what runs there is still wanted.
 pub const WANTED_EVERY: Span = Span::from_secs(5);
 /// The first pause before an end is told again; doubles each time.
@@ -85,7 +86,7 @@ impl Node {
         };
         let (owner, brief, late) = (running.owner, brief.clone(), ctx.now.since(start));
         let in_time = late <= START_GRACE;
-        let longer = in_time && late > Span::ZERO && self.lengthen(task, late, ctx);
+        let longer = in_time && late > LATE_LEAST && self.lengthen(task, late, ctx);
         let misses = if longer { Span::ZERO } else { late };
         if !in_time || misses > Span::from_micros(span.as_micros() / TIME_LEFT_LEAST) {
             self.settle(task, Exit::NotStarted, ctx);
@@ -96,7 +97,7 @@ impl Node {
         }
         ctx.save(Record::Task(task, owner, None));
         let stop_at = start + span + late.saturating_sub(misses);
-        ctx.act(Action::Start { task, brief, stop_at, short: misses > SHORT_LEAST });
+        ctx.act(Action::Start { task, brief, stop_at, short: misses > LATE_LEAST });
         ctx.send(owner, Message::Job(JobMessage::Started(task, ctx.now)));
         self.ask_later(task, ctx);
     }

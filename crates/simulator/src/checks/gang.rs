@@ -191,3 +191,67 @@ impl Gang {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::{Envelope, Job, Nonce, Resources};
+    use shoal_protocols::Shared;
+    use shoal_protocols::commit::two_phase::{Lock, Placement, Tenure};
+    use shoal_protocols::node::Brief;
+
+    use super::*;
+    use crate::checks::Bounds;
+    use crate::checks::exempt::Exempt;
+
+    const PLANNED: Time = Time::from_secs(100);
+
+    /// What the checker says of a rank of a placement for 100 s that starts at a time.
+    fn starts_at(at: Time) -> Result<(), Broken> {
+        let envelope = Envelope::new(Job::command(["true"]), Nonce([1; 16])).expect("the job makes sense");
+        let (job, epoch, span, node) = (envelope.id(), Epoch(1), Span::from_secs(60), NodeId(1));
+        let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes: vec![node] });
+        let lock = Lock {
+            job,
+            epoch,
+            coordinator: node,
+            start: PLANNED,
+            span,
+            amount: Resources::cores(1),
+            confirmed: true,
+            brief: Some(brief.clone()),
+        };
+        let placed = Some(Placement { epoch, start: PLANNED, span, nodes: vec![node] });
+        let (asked, releasing) = (Vec::new(), Vec::new());
+        let tenure = Tenure { job, last: epoch, asked, placed, releasing, over: false };
+        let task = Task { job, epoch, rank: Rank(0) };
+        let start = Action::Start { task, brief, stop_at: PLANNED + span, short: false };
+        let saved = |record| Saw::Save(Record::Commit(record));
+        let (machines, clocks) = (BTreeMap::new(), BTreeMap::new());
+        let (exempt, bounds) = (Exempt::default(), Bounds::default());
+        let known = Known {
+            machines: &machines,
+            clocks: &clocks,
+            exempt: &exempt,
+            bounds: &bounds,
+            healed_from: Time::ZERO,
+        };
+        let mut gang = Gang::default();
+        let before = Time::from_secs(1);
+        let seen = [
+            (before, saved(two_phase::Record::Lock(lock))),
+            (before, saved(two_phase::Record::Tenure(tenure))),
+            (at, Saw::Act(start)),
+        ];
+        seen.into_iter().try_for_each(|(at, saw)| gang.see(&Sight { at, node, saw }, &known))
+    }
+
+    #[test]
+    fn rank_starts_neither_before_its_time_nor_long_after() {
+        let late = Bounds::default().late;
+        assert_eq!(starts_at(PLANNED), Ok(()));
+        assert_eq!(starts_at(PLANNED + late), Ok(()));
+        let told = |at| starts_at(at).expect_err("it is not its time").what;
+        assert!(told(PLANNED + late + Span::from_millis(1)).contains("after its time by its own clock"));
+        assert!(told(PLANNED - Span::from_millis(1)).contains("before its time by its own clock"));
+    }
+}

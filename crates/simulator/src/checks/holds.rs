@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shoal_model::{Epoch, JobId, NodeId, Time};
+use shoal_model::{Epoch, JobId, NodeId, Span, Time};
 use shoal_protocols::commit::two_phase::{self, Stage};
 use shoal_protocols::node::{End, Key, Node, Record};
 
@@ -65,11 +65,17 @@ impl Check for Holds {
                 let since = *before.get(&key).unwrap_or(&view.now);
                 doubtful.insert(key, since);
                 let age = view.now.since(since);
-                // A clock that was set back makes its node wait longer.
-                if age > most + view.known.clocks_apart() {
+                // A clock that was set back makes its node wait longer, and a doubled Prepare may bring a hold back.
+                let again =
+                    if view.now > view.known.healed_from { Span::ZERO } else { view.known.bounds.echo };
+                if age > most + view.known.clocks_apart() + again {
                     let what = format!("epoch {} has been {stage:?} and no more for {age}", lock.epoch.0);
                     return Err(Broken::new(view.now, what).on(id).of(lock.job));
                 }
+            }
+            let overdue = node.commit().and_then(|commit| commit.oldest_doubt());
+            if overdue.is_some_and(|until| until < view.known.local(id, view.now)) {
+                return Err(Broken::new(view.now, "a promise in doubt has outlived its time").on(id));
             }
             if !doubtful.is_empty() {
                 self.doubtful.insert(id, doubtful);

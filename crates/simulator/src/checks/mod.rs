@@ -134,6 +134,8 @@ impl<'a> View<'a> {
 pub struct Bounds {
     /// How late a rank may start by its own clock, where its disk is quick: the runner's grace, and a save.
     pub late: Span,
+    /// How much later than its original a doubled message may come.
+    pub echo: Span,
     /// What a clock that is set may be off.
     pub clocks: Span,
     /// What a slow disk, with other writes before this one, adds to that.
@@ -163,6 +165,7 @@ impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
             late: START_GRACE + Span::from_secs(1),
+            echo: Span::from_secs(10),
             clocks: Span::from_secs(5),
             slow_disk: Span::from_secs(10),
             skew: Span::from_secs(20),

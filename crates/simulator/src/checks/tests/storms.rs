@@ -25,6 +25,15 @@ fn honest_nodes_keep_their_promises_in_a_hundred_storms() {
     );
 }
 
+#[test]
+fn promises_hold_with_the_other_recipe_too() {
+    let asap = Recipe::named("asap").expect("a recipe");
+    let tally = storm::<Node>(3_000..3_040, 2, asap, replay);
+    let told: Vec<String> = tally.violations.values().map(ToString::to_string).collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(tally.summary.starts > 200, "these were no storms: {:?}", tally.summary);
+}
+
 /// The storm of this seed once broke a promise.
 fn holds(seed: u64) {
     if let Err(violation) = run_seed::<Node>(seed, sample(), replay(seed)) {
