@@ -154,8 +154,8 @@ pub enum Timer {
     Again(JobId),
     /// As owner: this placement should be over. With the number of the reminder.
     Overdue(JobId, Epoch, u8),
-    /// As owner: do all tasks of this placement run by now? With the number of the reminder.
-    Late(JobId, Epoch, u8),
+    /// As owner: do all tasks of this placement run?
+    Late(JobId, Epoch),
     /// As run node: its time has come.
     Start(Task),
     /// As run node: is what runs here still wanted?

@@ -181,7 +181,12 @@ impl Node {
         self.on_heartbeat(heard, ctx);
         match message {
             Message::Overlay(_) => {}
-            Message::Commit(message) => self.tell_commit(Input::Message { from, message }, ctx),
+            Message::Commit(message) => {
+                if let two_phase::Message::Confirmed { job, epoch } = message {
+                    self.note_running(from, job, epoch, ctx);
+                }
+                self.tell_commit(Input::Message { from, message }, ctx);
+            }
             Message::Heartbeat(message) => {
                 self.tell_heartbeat(Input::Message { from, message }, ctx);
                 if matches!(message, heartbeat::Message::Ping(_)) {
@@ -209,7 +214,7 @@ impl Node {
             }
             Timer::Again(job) => self.on_again(job, ctx),
             Timer::Overdue(job, epoch, reminder) => self.on_overdue(job, epoch, reminder, ctx),
-            Timer::Late(job, epoch, reminder) => self.on_late(job, epoch, reminder, ctx),
+            Timer::Late(job, epoch) => self.on_late(job, epoch, ctx),
             Timer::Start(task) => self.on_start(task, ctx),
             Timer::Wanted(task) => self.on_wanted(task, ctx),
             Timer::Tell(task, reminder) => self.on_tell(task, reminder, ctx),

@@ -7,8 +7,8 @@
 //!             └──── task failed ────┘  while retries are left
 //! ```
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::job::Mode;
 use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time, refuse_unhonoured};
@@ -46,8 +46,8 @@ pub struct Owned {
     exits_saved: bool,
     /// Whom this node watches for it.
     pub(super) watched: Vec<NodeId>,
-    /// The tasks of its placement that have said that they run.
-    pub(super) started: BTreeSet<Rank>,
+    /// The tasks of its placement that have said that they run, and when they last did.
+    pub(super) started: BTreeMap<Rank, Time>,
     /// Why it waits, as last told.
     why: Option<Stuck>,
     /// How often in a row no place was found.
@@ -82,7 +82,7 @@ impl Owned {
             runs_from: None,
             exits_saved: false,
             watched: Vec::new(),
-            started: BTreeSet::new(),
+            started: BTreeMap::new(),
             why: None,
             stuck: 0,
         }
@@ -259,7 +259,9 @@ impl Node {
     pub(super) fn on_started(&mut self, from: NodeId, task: Task, at: Time, ctx: &mut Ctx<'_, Node>) {
         if self.is_current(from, task) {
             self.note_confirmed(from, task);
-            let news = self.unended(task.job).is_some_and(|owned| owned.started.insert(task.rank));
+            let news = self
+                .unended(task.job)
+                .is_some_and(|owned| owned.started.insert(task.rank, ctx.now).is_none());
             if news {
                 ctx.report(Event::Started(task, at));
             }
@@ -418,7 +420,7 @@ impl Node {
     fn end(&mut self, job: JobId, end: End, ctx: &mut Ctx<'_, Node>) {
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Ended(end);
-        owned.started = BTreeSet::new();
+        owned.started = BTreeMap::new();
         ctx.save(owned.record());
         ctx.report(Event::Ended(job, end));
         owned.erase_exits(ctx);

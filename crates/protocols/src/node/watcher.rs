@@ -3,7 +3,7 @@
 //! When a rank is lost, the others stop within ten seconds of when the owner can know. It can know while it is up and
 //! messages come through: a silent node is suspected within 8 s of its last sign of life
 //! ([`heartbeat::Config::suspects_within`]), a node that lost its task says so at once and again in answer to each
-//! ping, and one that never began is found by asking. The word to stop takes one message more. While it is lost or the
+//! ping, and one that has no such task any more, or never had, does not say that it runs and is asked. The word to stop takes one message more. While it is lost or the
 //! owner is away a rank runs on, and asks by itself whether it is wanted (see [`super::runner`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use shoal_model::{Epoch, JobId, NodeId, Rank, Span};
 
 use super::message::{Event, Exit, JobMessage, Message, Task, Timer};
 use super::owner::{Owned, Phase};
-use super::{Node, START_GRACE};
+use super::{Node, START_GRACE, WANTED_EVERY};
 use crate::commit::two_phase::Placement;
 use crate::guard::heartbeat;
 use crate::protocol::{Ctx, Input};
@@ -23,8 +23,6 @@ const OVERDUE: Span = Span::from_secs(30);
 const OVERDUE_MOST: Span = Span::from_mins(10);
 /// What a message and its answer may take before a node that has said nothing is asked.
 const A_MOMENT: Span = Span::from_secs(1);
-/// How often those are asked that have not said that they run; then the end of the placement is waited for.
-const LATE_MAX: u8 = 100;
 
 impl Node {
     pub(super) fn watch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
@@ -39,7 +37,7 @@ impl Node {
         ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
         if self.work.as_ref().is_some_and(|work| work.heartbeat.is_on()) {
             let late = (placement.start + START_GRACE + A_MOMENT).max(ctx.now + A_MOMENT);
-            ctx.wake_at(late, Timer::Late(job, placement.epoch, 0));
+            ctx.wake_at(late, Timer::Late(job, placement.epoch));
         }
         // Who is suspected already is not suspected anew.
         let suspects =
@@ -69,9 +67,9 @@ impl Node {
         }
     }
 
-    /// All tasks should run by now: whoever has not said so is asked. A node that has no such task says that it is lost,
-    /// and the others stop.
-    pub(super) fn on_late(&mut self, job: JobId, epoch: Epoch, reminder: u8, ctx: &mut Ctx<'_, Node>) {
+    /// All tasks should run by now, and say so from time to time: whoever has not is asked. A node that has no such task,
+    /// because it never began or went with the disk, says that it is lost, and the others stop.
+    pub(super) fn on_late(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
         let Some(Owned { phase: Phase::Placed { epoch: current, exits }, started, .. }) = self.unended(job)
         else {
             return;
@@ -79,22 +77,29 @@ impl Node {
         if *current != epoch {
             return;
         }
-        let heard: BTreeSet<Rank> = exits.keys().chain(started.iter()).copied().collect();
-        if self.inquire(job, epoch, &heard, ctx) && reminder < LATE_MAX {
-            ctx.wake_after(A_MOMENT * 2, Timer::Late(job, epoch, reminder + 1));
+        let lately = started.iter().filter(|(_, at)| ctx.now.since(**at) <= WANTED_EVERY + A_MOMENT);
+        let heard: BTreeSet<Rank> = exits.keys().copied().chain(lately.map(|(&rank, _)| rank)).collect();
+        self.inquire(job, epoch, &heard, ctx);
+        ctx.wake_after(A_MOMENT * 2, Timer::Late(job, epoch));
+    }
+
+    /// A node says of a task that it still runs.
+    pub(super) fn note_running(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &Ctx<'_, Node>) {
+        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)) else { return };
+        let rank = placement.nodes.iter().position(|&node| node == from);
+        let Some(rank) = rank.filter(|_| placement.epoch == epoch) else { return };
+        if let Some(at) = self.unended(job).and_then(|owned| owned.started.get_mut(&Rank(rank as u32))) {
+            *at = ctx.now;
         }
     }
 
-    /// Asks those ranks of the placement that have not been heard of; tells whether there are any.
-    fn inquire(&self, job: JobId, epoch: Epoch, heard: &BTreeSet<Rank>, ctx: &mut Ctx<'_, Node>) -> bool {
-        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)) else { return false };
+    /// Asks those ranks of the placement that have not been heard of.
+    fn inquire(&self, job: JobId, epoch: Epoch, heard: &BTreeSet<Rank>, ctx: &mut Ctx<'_, Node>) {
+        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)) else { return };
         let open = (0..).map(Rank).zip(&placement.nodes).filter(|(rank, _)| !heard.contains(rank));
-        let mut any = false;
         for (rank, &node) in open {
-            any = true;
             ctx.send(node, Message::Job(JobMessage::Inquire(Task { job, epoch, rank })));
         }
-        any
     }
 
     /// The placement should be over: whoever has not told how it ended is asked.

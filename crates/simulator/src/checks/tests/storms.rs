@@ -75,3 +75,8 @@ fn seed_803_limit_is_kept_by_the_clock_that_reserved_it() {
 fn seed_1364_task_confirmed_after_its_time_leaves_the_machine_to_the_next() {
     holds(1364);
 }
+
+#[test]
+fn seed_8438_ranks_stop_when_a_node_has_lost_its_disk_and_with_it_its_task() {
+    holds(8438);
+}
