@@ -91,6 +91,12 @@ impl Check for Accounted {
                     account.mute_since = None;
                 }
             }
+            // Nobody can say why while the owner is down.
+            Saw::Crash => {
+                let accounts =
+                    self.books.get_mut(&node).into_iter().flat_map(|book| book.accounts.values_mut());
+                accounts.for_each(|account| account.mute_since = None);
+            }
             Saw::DiskLost => {
                 self.books.remove(&node);
             }
@@ -100,7 +106,6 @@ impl Check for Accounted {
             | Saw::Save(_)
             | Saw::Erase(_)
             | Saw::Send(..)
-            | Saw::Crash
             | Saw::Restart => {}
         }
         Ok(())

@@ -80,3 +80,11 @@ fn seed_1364_task_confirmed_after_its_time_leaves_the_machine_to_the_next() {
 fn seed_8438_ranks_stop_when_a_node_has_lost_its_disk_and_with_it_its_task() {
     holds(8438);
 }
+
+#[test]
+fn seed_6491_owner_that_is_down_does_not_have_to_say_why_a_job_waits() {
+    let asap = Recipe::named("asap").expect("a recipe");
+    if let Err(violation) = run_seed::<Node>(6491, asap, replay(6491)) {
+        panic!("{violation}");
+    }
+}
