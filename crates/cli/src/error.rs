@@ -80,6 +80,7 @@ impl From<study::Error> for Error {
     fn from(error: study::Error) -> Error {
         match error {
             study::Error::Scenario(error) => Error::from(error),
+            study::Error::Broken(_) => Error::internal(error.to_string()).hint("nothing was written"),
             study::Error::Baseline(_)
             | study::Error::Setting(_)
             | study::Error::Scheduler { .. }
@@ -112,6 +113,7 @@ impl From<reproduce::Error> for Error {
         match error {
             reproduce::Error::Workload(error) => error.into(),
             reproduce::Error::Scenario(error) => error.into(),
+            reproduce::Error::Broken(_) => Error::internal(error.to_string()).hint("nothing was written"),
             reproduce::Error::UnknownPaper { .. }
             | reproduce::Error::UnknownId { .. }
             | reproduce::Error::Baseline(_) => Error::user(error.to_string()),

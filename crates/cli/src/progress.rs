@@ -1,10 +1,12 @@
 //! Shows how far long work is: a bar on stderr, and only where somebody watches.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use shoal_simulator::checks::Violation;
 use shoal_simulator::grid::Grid;
 use shoal_simulator::run::{Progress, Watch};
 
-/// A bar that counts jobs as they end.
+/// A bar that counts jobs as they end; a clone is the same bar.
+#[derive(Clone)]
 pub struct Bar(ProgressBar);
 
 impl Bar {
@@ -23,9 +25,10 @@ impl Bar {
 }
 
 impl Watch for Bar {
-    fn pause(&mut self, _grid: &mut Grid, progress: Progress) {
+    fn pause(&mut self, _grid: &mut Grid, progress: Progress) -> Result<(), Violation> {
         self.0.set_length(progress.jobs as u64);
         self.0.set_position(progress.ended as u64);
         self.0.set_message(format!("{} of at most {}", progress.now, progress.until));
+        Ok(())
     }
 }

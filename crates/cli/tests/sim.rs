@@ -115,6 +115,7 @@ fn what_is_printed_as_json_is_what_is_written() {
     assert_eq!(printed["summary"], written);
     assert_eq!(written["finished"], 12);
     assert_eq!(written["promises"]["made"], 12);
+    assert!(written["facts_checked"].as_u64().unwrap() > 100, "{written}");
 }
 
 #[test]
@@ -162,6 +163,8 @@ fn a_folder_that_is_not_empty_is_replaced_only_by_force() {
     fs::write(home.path().join("full/mine"), "1").unwrap();
     let error = refused(home.path(), &["sim", "run", "s.toml", "--out", "full"]);
     assert_eq!(error, "error: full: is not empty");
+    let said = shoal(home.path(), &["sim", "run", "s.toml", "--out", "full"]).stderr;
+    assert!(String::from_utf8(said).unwrap().contains("--force"), "what to try");
     run_to(home.path(), "full", &["--force"]);
     assert!(!home.path().join("full/mine").exists() && home.path().join("full/jobs.csv").exists());
 }
@@ -213,6 +216,14 @@ fn scenarios_that_make_no_sense_are_refused_by_file_line_and_field() {
     let home = home(SMALL);
     let error = refused(home.path(), &["sim", "run", "s.toml", "--nodes", "0"]);
     assert_eq!(error, "error: command line: nodes: must be at least 1: a grid has nodes");
+    for (option, near) in [("--recipe", "asp"), ("--faults", "hevy")] {
+        let error = refused(home.path(), &["sim", "run", "s.toml", option, near]);
+        let field = option.trim_start_matches('-');
+        assert!(
+            error.starts_with(&format!("error: command line: {field}: unknown `{near}`; did you mean")),
+            "{error}"
+        );
+    }
     let error = refused(home.path(), &["sim", "run", "other.toml"]);
     assert!(error.starts_with("error: other.toml: cannot be read"), "{error}");
 }
@@ -224,11 +235,14 @@ fn files_of_hosts_with_wrong_columns_are_refused_by_line() {
     let home = home(&with("coordinates"));
     fs::write(home.path().join("hosts"), "1 2\n3 4 5\n").unwrap();
     let error = refused(home.path(), &["sim", "run", "s.toml"]);
-    assert!(error.starts_with("error: hosts: line 2: "), "{error}");
+    assert_eq!(error, "error: hosts: line 2: has 3 columns instead of 2");
     fs::write(home.path().join("s.toml"), with("matrix")).unwrap();
     fs::write(home.path().join("hosts"), "0 1\n1 0 3\n").unwrap();
     let error = refused(home.path(), &["sim", "run", "s.toml"]);
-    assert!(error.starts_with("error: hosts: line 2: "), "{error}");
+    assert_eq!(error, "error: hosts: line 2: has 3 columns instead of 2");
+    fs::write(home.path().join("hosts"), "0 1\n1 x\n").unwrap();
+    let error = refused(home.path(), &["sim", "run", "s.toml"]);
+    assert_eq!(error, "error: hosts: line 2: column 2: `x` is not a number");
 }
 
 #[test]

@@ -204,6 +204,8 @@ impl<P: Protocol> World<P> {
             }
             Effect::Wake(at, timer) => {
                 host.count += 1;
+                // What is asked for too late comes at once: time does not go back.
+                let at = at.max(self.now);
                 self.agenda.insert((at, node, at, node, host.count), (host.life, Input::Timer(timer)));
             }
             Effect::Save(record) => {

@@ -1,6 +1,6 @@
 //! A simulated grid: nodes with their machines and their recipe, a network, what goes wrong, and the jobs that come.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use shoal_model::{Envelope, JobId, Machine, NodeId, Span, Time};
@@ -9,6 +9,7 @@ use shoal_protocols::overlay::cyclon;
 use shoal_protocols::scheduling::asap::Tally;
 use shoal_protocols::{Protocol, Shared};
 
+use crate::clock::Clock;
 use crate::faults::{self, Disk, Fault, Plan};
 use crate::network::{self, Network};
 use crate::processes::Processes;
@@ -164,6 +165,11 @@ impl<P: NodeLike> Grid<P> {
     /// What a node really is, whatever it thinks of itself.
     pub fn machine(&self, node: NodeId) -> &Machine {
         machine(&self.machines, node)
+    }
+
+    /// The clocks of the nodes whose clocks do not show the time of the world.
+    pub fn clocks(&self) -> BTreeMap<NodeId, Clock> {
+        self.plan.clocks().into_iter().map(|(index, clock)| (node_id(index), clock)).collect()
     }
 
     /// From when on nothing goes wrong any more.

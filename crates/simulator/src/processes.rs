@@ -1,6 +1,7 @@
 //! The processes of a simulated machine: they know three programs, and take as long as they are told.
 //!
-//! A job of a simulation is one that would run for real: `sleep SECONDS`, `true` or `false`. So the time that a job
+//! A job of a simulation is one that would run for real: `sleep SECONDS`, `true` or `false`; any other program ends at
+//! once with 127, as a shell says of what it does not find. So the time that a job
 //! really takes travels in its command, where no recipe looks, and not in its estimate.
 
 use std::collections::BTreeMap;
@@ -27,14 +28,18 @@ pub fn command_taking(span: Span) -> Job {
     Job::command(["sleep".to_owned(), format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)])
 }
 
-/// How long a command takes, and its exit code; what is no known program ends at once.
+/// What a shell says of a program that it does not find.
+const NOT_FOUND: i32 = 127;
+
+/// How long a command takes, and its exit code.
 fn run(work: &Work) -> (Span, i32) {
-    let Work::Command(argv) = work else { return (Span::ZERO, 0) };
+    let Work::Command(argv) = work else { return (Span::ZERO, NOT_FOUND) };
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     match argv.as_slice() {
-        ["sleep", seconds] => (parse_seconds(seconds).unwrap_or_default(), 0),
+        ["sleep", seconds] => parse_seconds(seconds).map_or((Span::ZERO, 1), |takes| (takes, 0)),
+        ["true"] => (Span::ZERO, 0),
         ["false"] => (Span::ZERO, 1),
-        _ => (Span::ZERO, 0),
+        _ => (Span::ZERO, NOT_FOUND),
     }
 }
 
@@ -48,11 +53,11 @@ fn parse_seconds(text: &str) -> Option<Span> {
 impl<P: Protocol + NodeLayer> Executor<P> for Processes {
     fn perform(&mut self, now: Time, clock: &Clock, action: Action) -> Vec<(Span, Outcome)> {
         match action {
-            Action::Start { task, brief, stop_at } => {
+            Action::Start { task, brief, stop_at, short } => {
                 let (takes, code) = run(&brief.envelope.job().work);
                 let limit = clock.world_at_local(stop_at).since(now);
-                let (after, exit) =
-                    if takes > limit { (limit, Exit::Overran) } else { (takes, Exit::Code(code)) };
+                let stopped = if short { Exit::CutShort } else { Exit::Overran };
+                let (after, exit) = if takes > limit { (limit, stopped) } else { (takes, Exit::Code(code)) };
                 self.running.insert(task, exit);
                 vec![(after, Outcome(task, exit))]
             }
@@ -94,10 +99,18 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_nobody_knows_end_at_once() {
-        for argv in [vec!["true"], vec!["sleep"], vec!["sleep", "soon"], vec!["sleep", "1", "2"]] {
-            assert_eq!(run(&Job::command(argv).work), (Span::ZERO, 0));
+    fn programs_end_as_their_names_say() {
+        let known: [(&[&str], i32); 6] = [
+            (&["true"], 0),
+            (&["false"], 1),
+            (&["sleep", "soon"], 1),
+            (&["sleep"], NOT_FOUND),
+            (&["sleep", "1", "2"], NOT_FOUND),
+            (&["fortune"], NOT_FOUND),
+        ];
+        for (argv, code) in known {
+            let job = Job::command(argv.iter().copied());
+            assert_eq!(run(&job.work), (Span::ZERO, code), "{argv:?}");
         }
-        assert_eq!(run(&Job::command(["false"]).work), (Span::ZERO, 1));
     }
 }

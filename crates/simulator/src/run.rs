@@ -9,6 +9,7 @@ use rand::RngExt;
 use shoal_model::{Envelope, Job, NodeId, Nonce, Span, Time};
 use shoal_protocols::node::{Node, config};
 
+use crate::checks::{Bounds, Checks, Violation, Watcher};
 use crate::grid::{self, Grid, NodeLike};
 use crate::measures::{Measures, Outcome, Submission};
 use crate::network;
@@ -31,19 +32,43 @@ const SLACK: Span = Span::from_hours(1);
 
 /// Looks on while a scenario runs.
 pub trait Watch<P: NodeLike = Node> {
-    /// Something was seen; in the order of time and node.
-    fn see(&mut self, sight: &Sight<P>) {
+    /// Something was seen; in the order of time and node. A promise that did not hold stops the run.
+    fn see(&mut self, sight: &Sight<P>) -> Result<(), Violation> {
         let _ = sight;
+        Ok(())
     }
 
     /// All that was seen up to now has been shown; the grid stands still.
-    fn pause(&mut self, grid: &mut Grid<P>, progress: Progress) {
+    fn pause(&mut self, grid: &mut Grid<P>, progress: Progress) -> Result<(), Violation> {
         let _ = (grid, progress);
+        Ok(())
+    }
+
+    /// How many facts were checked.
+    fn facts(&self) -> u64 {
+        0
     }
 }
 
 /// Nobody looks on.
 impl<P: NodeLike> Watch<P> for () {}
+
+/// Two look on.
+impl<P: NodeLike, A: Watch<P>, B: Watch<P>> Watch<P> for (A, B) {
+    fn see(&mut self, sight: &Sight<P>) -> Result<(), Violation> {
+        self.0.see(sight)?;
+        self.1.see(sight)
+    }
+
+    fn pause(&mut self, grid: &mut Grid<P>, progress: Progress) -> Result<(), Violation> {
+        self.0.pause(grid, progress)?;
+        self.1.pause(grid, progress)
+    }
+
+    fn facts(&self) -> u64 {
+        self.0.facts() + self.1.facts()
+    }
+}
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +147,13 @@ impl<P: NodeLike> Run<P> {
         Ok(Run { grid, seed: scenario.seed, jobs, measures, until })
     }
 
-    /// Lets it happen.
-    pub fn finish(mut self, watch: &mut dyn Watch<P>) -> Outcome {
+    /// All checkers, to watch this run; `replay` is the command that runs it again.
+    pub fn checkers(&self, replay: String) -> Watcher {
+        Watcher::new(&self.grid, Checks::all(), Bounds::default(), self.seed, replay)
+    }
+
+    /// Lets it happen, to its end or until a promise does not hold.
+    pub fn finish(mut self, watch: &mut dyn Watch<P>) -> Result<Outcome, Violation> {
         let mut submitted = 0;
         loop {
             let now = self.grid.world().now();
@@ -136,17 +166,19 @@ impl<P: NodeLike> Run<P> {
             let world = self.grid.world();
             world.run_before(next);
             for sight in world.sights() {
-                watch.see(&sight);
+                watch.see(&sight)?;
                 self.measures.see(&sight);
             }
             self.measures.pause(next, || world.traffic());
             let ended = self.measures.ended();
             let progress = Progress { now: next, until: self.until, ended, jobs: self.jobs.len() };
-            watch.pause(&mut self.grid, progress);
+            watch.pause(&mut self.grid, progress)?;
             let all_in = submitted == self.jobs.len();
             if next >= self.until || all_in && self.measures.open(next, ENTRY_PATIENCE) == 0 {
                 let world = self.grid.world();
-                return self.measures.sum_up(next, world.traffic(), world.handled());
+                let mut outcome = self.measures.sum_up(next, world.traffic(), world.handled());
+                outcome.summary.facts_checked = watch.facts();
+                return Ok(outcome);
             }
         }
     }

@@ -97,11 +97,11 @@ impl Machine {
 
     fn perform(&mut self, Request { now, action, completion }: Request) {
         match action {
-            Action::Start { task, brief, stop_at } => {
+            Action::Start { task, brief, stop_at, short } => {
                 let limit = Duration::from_micros(stop_at.since(now).as_micros());
                 let (takes, code) = plan(&brief.envelope.job().work);
-                let (takes, exit) =
-                    if takes > limit { (limit, Exit::Overran) } else { (takes, Exit::Code(code)) };
+                let stopped = if short { Exit::CutShort } else { Exit::Overran };
+                let (takes, exit) = if takes > limit { (limit, stopped) } else { (takes, Exit::Code(code)) };
                 self.start(task, takes, exit, completion);
             }
             Action::Adopt(task) => match self.running.get_mut(&task) {
@@ -182,7 +182,7 @@ mod tests {
     fn start(argv: &[&str], limit: Span) -> Action {
         let envelope = Envelope::new(Job::command(argv.iter().copied()), Nonce([1; 16])).unwrap();
         let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes: vec![NodeId(1)] });
-        Action::Start { task: TASK, brief, stop_at: Time::ZERO + limit }
+        Action::Start { task: TASK, brief, stop_at: Time::ZERO + limit, short: false }
     }
 
     /// A node's inbox, and what came into it.

@@ -6,21 +6,25 @@ use shoal_model::{Epoch, JobId, NodeId, Rank};
 use shoal_protocols::node::{Event, Task};
 
 /// What the user was told of a job, without what luck decides: times, names of nodes, attempts at a placement that came
-/// to nothing, waiting, and the order in which the tasks of a gang began.
+/// to nothing, waiting, the order in which the tasks of a gang began, and what an owner tells again after a crash.
 pub fn story(told: &[(NodeId, Event)], job: JobId) -> Vec<String> {
     let mut words = Vec::new();
     let mut epochs: BTreeMap<Epoch, usize> = BTreeMap::new();
     let mut started: BTreeSet<Rank> = BTreeSet::new();
+    let mut known: BTreeSet<(Epoch, Rank)> = BTreeSet::new();
     for (_, event) in told {
         if job_of(event) != Some(job) {
             continue;
         }
         match event {
             Event::Started(task, _) => {
-                started.insert(task.rank);
+                if known.insert((task.epoch, task.rank)) {
+                    started.insert(task.rank);
+                }
                 continue;
             }
             Event::Waiting(..) => continue,
+            Event::Placed(_, placement) if epochs.contains_key(&placement.epoch) => continue,
             _ => words.extend(std::mem::take(&mut started).into_iter().map(start)),
         }
         match event {
@@ -83,8 +87,12 @@ fn lawful(told: &[&Event], gaps: Gaps) -> Result<(), &'static str> {
                 return Err("what was accepted is not refused");
             }
             Event::Placed(_, placement) => {
-                if placed.is_some_and(|(epoch, _)| epoch >= placement.epoch) {
+                if placed.is_some_and(|(epoch, _)| epoch > placement.epoch) {
                     return Err("epochs rise");
+                }
+                // An owner that was down tells again what it may not have told before, and asks who runs.
+                if placed.is_some_and(|(epoch, _)| epoch == placement.epoch) {
+                    started.clear();
                 }
                 placed = Some((placement.epoch, placement.nodes.len()));
             }

@@ -208,6 +208,16 @@ impl<R: Reason> Protocol for Heartbeat<R> {
 }
 
 impl<R: Reason> Heartbeat<R> {
+    /// What it was told.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Whether anybody is watched at all.
+    pub fn is_on(&self) -> bool {
+        self.config.watch
+    }
+
     /// The watched nodes, by id.
     pub fn watched(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.watches.keys().copied()

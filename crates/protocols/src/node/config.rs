@@ -46,6 +46,15 @@ impl Recipe {
     /// The names of all recipes.
     pub const NAMES: &'static [&'static str] = &["sample", "asap"];
 
+    /// The recipe with this name, with the values for real use.
+    pub fn named(name: &str) -> Option<Recipe> {
+        match name {
+            "sample" => Some(Recipe::Sample(sample::Config::default())),
+            "asap" => Some(Recipe::Asap(asap::Config::real())),
+            _ => None,
+        }
+    }
+
     /// The recipe's name.
     pub fn name(&self) -> &'static str {
         match self {

@@ -75,6 +75,9 @@ pub enum Exit {
     /// It never began here.
     #[n(5)]
     NotStarted,
+    /// Stopped before it had had its time: it began late, and the machine was promised to another.
+    #[n(6)]
+    CutShort,
 }
 
 /// How a job ended; there is no other end.
@@ -151,8 +154,12 @@ pub enum Timer {
     Again(JobId),
     /// As owner: this placement should be over. With the number of the reminder.
     Overdue(JobId, Epoch, u8),
+    /// As owner: do all tasks of this placement run?
+    Late(JobId, Epoch),
     /// As run node: its time has come.
     Start(Task),
+    /// As run node: is what runs here still wanted?
+    Wanted(Task),
     /// As run node: has the owner heard of the end? With the number of the reminder.
     Tell(Task, u8),
 }
@@ -235,6 +242,9 @@ pub enum Action {
         brief: Shared<Brief>,
         /// When it is stopped at the latest.
         stop_at: Time,
+        /// Whether that is before it has had its time. It then ends as [`Exit::CutShort`], and else as
+        /// [`Exit::Overran`].
+        short: bool,
     },
     /// Find a task again that was started before a crash; ends in an [`Outcome`], [`Exit::Lost`] if it is gone.
     Adopt(Task),

@@ -21,9 +21,11 @@
 pub mod config;
 pub mod message;
 mod owner;
+mod queues;
 mod runner;
 #[cfg(test)]
 mod tests;
+mod watcher;
 
 use std::collections::BTreeMap;
 
@@ -44,7 +46,8 @@ pub use message::{
     Refusal, Task, Timer,
 };
 pub use owner::{OWNED_MAX, Owned, Phase};
-pub use runner::TaskState;
+pub use queues::Queue;
+pub use runner::{START_GRACE, TaskState, WANTED_EVERY};
 
 /// What a node says and hears, as a layer of its own.
 pub type Commit = TwoPhase<Resources, Brief>;
@@ -182,8 +185,18 @@ impl Node {
         self.on_heartbeat(heard, ctx);
         match message {
             Message::Overlay(_) => {}
-            Message::Commit(message) => self.tell_commit(Input::Message { from, message }, ctx),
-            Message::Heartbeat(message) => self.tell_heartbeat(Input::Message { from, message }, ctx),
+            Message::Commit(message) => {
+                if let two_phase::Message::Confirmed { job, epoch } = message {
+                    self.note_running(from, job, epoch, ctx);
+                }
+                self.tell_commit(Input::Message { from, message }, ctx);
+            }
+            Message::Heartbeat(message) => {
+                self.tell_heartbeat(Input::Message { from, message }, ctx);
+                if matches!(message, heartbeat::Message::Ping(_)) {
+                    self.tell_all(from, ctx);
+                }
+            }
             Message::Sample(message) => self.tell_sample(Input::Message { from, message }, ctx),
             Message::Asap(message) => self
                 .tell_asap(|asap, here, ctx| asap.handle(Input::Message { from, message }, here, ctx), ctx),
@@ -205,7 +218,9 @@ impl Node {
             }
             Timer::Again(job) => self.on_again(job, ctx),
             Timer::Overdue(job, epoch, reminder) => self.on_overdue(job, epoch, reminder, ctx),
+            Timer::Late(job, epoch) => self.on_late(job, epoch, ctx),
             Timer::Start(task) => self.on_start(task, ctx),
+            Timer::Wanted(task) => self.on_wanted(task, ctx),
             Timer::Tell(task, reminder) => self.on_tell(task, reminder, ctx),
         }
     }

@@ -18,7 +18,6 @@ use super::message::{
 };
 use super::{Commit, Node};
 use crate::commit::two_phase::{self, Failure, Placement, Proposal};
-use crate::guard::heartbeat;
 use crate::protocol::{Ctx, Input};
 use crate::scheduling::{self, Stuck};
 use crate::shared::Shared;
@@ -29,10 +28,6 @@ pub const OWNED_MAX: usize = 1_000_000;
 const AGAIN_LEAST: Span = Span::from_secs(5);
 /// The longest such pause.
 const AGAIN_MOST: Span = Span::from_mins(5);
-/// How long after its planned end a placement is asked after; doubles each time, up to a bound.
-const OVERDUE: Span = Span::from_secs(30);
-/// The longest pause between two such questions.
-const OVERDUE_MOST: Span = Span::from_mins(10);
 /// No two clocks of a grid are further apart.
 const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 
@@ -41,7 +36,7 @@ const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 pub struct Owned {
     envelope: Shared<Envelope>,
     needs: Needs,
-    phase: Phase,
+    pub(super) phase: Phase,
     retried: u16,
     /// The last placement that failed.
     failed: Option<Epoch>,
@@ -50,7 +45,9 @@ pub struct Owned {
     /// Whether exits of a placement are on disk.
     exits_saved: bool,
     /// Whom this node watches for it.
-    watched: Vec<NodeId>,
+    pub(super) watched: Vec<NodeId>,
+    /// The tasks of its placement that have said that they run, and when they last did.
+    pub(super) started: BTreeMap<Rank, Time>,
     /// Why it waits, as last told.
     why: Option<Stuck>,
     /// How often in a row no place was found.
@@ -85,6 +82,7 @@ impl Owned {
             runs_from: None,
             exits_saved: false,
             watched: Vec::new(),
+            started: BTreeMap::new(),
             why: None,
             stuck: 0,
         }
@@ -234,6 +232,7 @@ impl Node {
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Placed { epoch: placement.epoch, exits: BTreeMap::new() };
         owned.stuck = 0;
+        owned.started.clear();
         owned.note_start(&placement, ctx);
         self.plan(scheduling::Command::Leave(job), ctx);
         ctx.report(Event::Placed(job, placement.clone()));
@@ -260,7 +259,12 @@ impl Node {
     pub(super) fn on_started(&mut self, from: NodeId, task: Task, at: Time, ctx: &mut Ctx<'_, Node>) {
         if self.is_current(from, task) {
             self.note_confirmed(from, task);
-            ctx.report(Event::Started(task, at));
+            let news = self
+                .unended(task.job)
+                .is_some_and(|owned| owned.started.insert(task.rank, ctx.now).is_none());
+            if news {
+                ctx.report(Event::Started(task, at));
+            }
         }
     }
 
@@ -285,45 +289,13 @@ impl Node {
                     ctx.save(Record::Exits(job, epoch, ended));
                 }
                 (Exit::Code(0), true) => self.end(job, End::Finished, ctx),
-                (Exit::Lost | Exit::NotStarted, _) => self.lose(job, from, ctx),
+                (Exit::Lost | Exit::NotStarted | Exit::CutShort, _) => self.lose(job, from, ctx),
                 (Exit::Code(_) | Exit::Signal(_) | Exit::Overran | Exit::Stopped, _) => {
                     self.fail(job, from, rank, exit, ctx);
                 }
             }
         }
         ctx.send(from, Message::Job(JobMessage::Noted(task)));
-    }
-
-    pub(super) fn on_suspected(&mut self, node: NodeId, ctx: &mut Ctx<'_, Node>) {
-        ctx.report(Event::Suspected(node));
-        let Some(work) = &self.work else { return };
-        let jobs: Vec<JobId> = work.heartbeat.reasons(node).copied().collect();
-        for job in jobs {
-            // A task that has ended there is not lost with its node.
-            let done = self.placed_on(job, node).is_some_and(|(rank, exits)| exits.contains_key(&rank));
-            if !done {
-                self.lose(job, node, ctx);
-            }
-        }
-    }
-
-    /// The placement should be over: whoever has not told how it ended is asked.
-    pub(super) fn on_overdue(&mut self, job: JobId, epoch: Epoch, reminder: u8, ctx: &mut Ctx<'_, Node>) {
-        let Some(Owned { phase: Phase::Placed { epoch: current, exits }, .. }) = self.unended(job) else {
-            return;
-        };
-        if *current != epoch {
-            return;
-        }
-        let ended: Vec<Rank> = exits.keys().copied().collect();
-        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)) else { return };
-        for (rank, &node) in (0..).map(Rank).zip(&placement.nodes) {
-            if !ended.contains(&rank) {
-                ctx.send(node, Message::Job(JobMessage::Inquire(Task { job, epoch, rank })));
-            }
-        }
-        let pause = (OVERDUE * (1 << reminder.min(10))).min(OVERDUE_MOST);
-        ctx.wake_after(pause, Timer::Overdue(job, epoch, reminder.saturating_add(1)));
     }
 
     /// Takes up what the records left open.
@@ -365,6 +337,8 @@ impl Node {
                 self.note_confirmed(node, Task { job, epoch: placement.epoch, rank });
             }
         }
+        // The crash may have come between the placement on disk and the word of it. Told twice, it is the same.
+        ctx.report(Event::Placed(job, placement.clone()));
         self.watch(job, placement, ctx);
     }
 
@@ -375,16 +349,6 @@ impl Node {
         }
         if self.commit().is_some_and(|commit| commit.is_open(job)) {
             self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
-        }
-    }
-
-    /// A node was lost, with its part of the job.
-    fn lose(&mut self, job: JobId, node: NodeId, ctx: &mut Ctx<'_, Node>) {
-        let Some(epoch) = self.commit().and_then(|commit| commit.placement(job)).map(|p| p.epoch) else {
-            return;
-        };
-        if self.unended(job).is_some() {
-            self.unplace(job, epoch, node, ctx);
         }
     }
 
@@ -409,7 +373,7 @@ impl Node {
     }
 
     /// The placement is broken: the job is taken off its nodes, and looks for others.
-    fn unplace(&mut self, job: JobId, epoch: Epoch, by: NodeId, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn unplace(&mut self, job: JobId, epoch: Epoch, by: NodeId, ctx: &mut Ctx<'_, Node>) {
         ctx.report(Event::Unplaced { job, epoch, by: Some(by) });
         self.leave_placement(job, ctx);
         self.tell_commit(Input::Command(two_phase::Command::Release(job)), ctx);
@@ -421,6 +385,7 @@ impl Node {
         self.unwatch(job, ctx);
         let Some(owned) = self.unended(job) else { return };
         owned.erase_exits(ctx);
+        owned.started.clear();
         owned.phase = Phase::Seeking;
     }
 
@@ -455,37 +420,13 @@ impl Node {
     fn end(&mut self, job: JobId, end: End, ctx: &mut Ctx<'_, Node>) {
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Ended(end);
+        owned.started = BTreeMap::new();
         ctx.save(owned.record());
         ctx.report(Event::Ended(job, end));
         owned.erase_exits(ctx);
         self.unwatch(job, ctx);
         self.plan(scheduling::Command::Leave(job), ctx);
         self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
-    }
-
-    fn watch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
-        self.unwatch(job, ctx);
-        for &node in &placement.nodes {
-            self.tell_heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
-        }
-        if let Some(owned) = self.unended(job) {
-            owned.watched.clone_from(&placement.nodes);
-        }
-        let over = placement.start + placement.span + OVERDUE;
-        ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
-        // Who is suspected already is not suspected anew.
-        let suspects =
-            |node: &&NodeId| self.work.as_ref().is_some_and(|work| work.heartbeat.suspects(**node));
-        if let Some(&node) = placement.nodes.iter().find(suspects) {
-            self.lose(job, node, ctx);
-        }
-    }
-
-    fn unwatch(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
-        let owned = self.work.as_mut().and_then(|work| work.owned.get_mut(&job));
-        for node in owned.map(|owned| std::mem::take(&mut owned.watched)).unwrap_or_default() {
-            self.tell_heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
-        }
     }
 
     /// Whether this is a task of the job's placement as it stands, and that node's.
@@ -504,16 +445,6 @@ impl Node {
     fn note_confirmed(&mut self, from: NodeId, task: Task) {
         if let Some(work) = &mut self.work {
             work.commit.note_confirmed(from, task.job, task.epoch);
-        }
-    }
-
-    /// The rank of a node in a job's placement, and the exits so far.
-    fn placed_on(&self, job: JobId, node: NodeId) -> Option<(Rank, &BTreeMap<Rank, Exit>)> {
-        let work = self.work.as_ref()?;
-        let rank = work.commit.placement(job)?.nodes.iter().position(|&other| other == node)?;
-        match &work.owned.get(&job)?.phase {
-            Phase::Placed { exits, .. } => Some((Rank(rank as u32), exits)),
-            Phase::Seeking | Phase::Ended(_) => None,
         }
     }
 

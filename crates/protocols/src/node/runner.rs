@@ -1,16 +1,32 @@
 //! The run node's side: a task is started at its time, watched by the driver, and its end told until it is heard.
+//!
+//! - **A task that starts late has its whole time** where the calendar has room for it: its reservation is made longer by
+//!   what it is late. Where another comes right after it, it runs up to there; if that was not enough it is *cut
+//!   short*, which is no failure of the job: the owner places it anew. A longer reservation from the start would
+//!   give every job's neighbours less, for what happens to few.
+//! - **Ranks of a gang start within [`START_GRACE`] of each other**, by clocks that agree and disks that are quick. They
+//!   do start apart where a Confirm was lost, or its sender crashed before it had told everybody: who has it
+//!   starts on time, because no exchange of messages that may be lost can make sure that all have it (the two
+//!   generals). Who has it later than that never starts, and then the others stop.
+//! - **What runs asks whether it is wanted**, every [`WANTED_EVERY`]: so it stops soon after its owner can be reached
+//!   again, however many words of the owner were lost meanwhile.
 
 use shoal_model::{Epoch, JobId, NodeId, Rank, Span};
 
 use super::message::{Action, Exit, JobMessage, Key, Message, Record, Task, Timer};
 use super::{Node, Work};
-use crate::commit::two_phase::{Lock, Stage};
+use crate::commit::two_phase::{self, Lock, Stage};
 use crate::protocol::Ctx;
 
 /// How late a task may start. Its fellows have started long since, and wait for it in vain.
-const START_GRACE: Span = Span::from_secs(10);
-/// A task does not start either when it has less than this part of its time left: what comes after it has the machine.
+pub const START_GRACE: Span = Span::from_secs(5);
+/// A task does not start either when it would have less than this part of its time: what comes after it has the machine.
 const TIME_LEFT_LEAST: u64 = 2;
+/// A task that is no later than this is in time: timers are never exact, and to make room for so little is not worth a
+/// write.
+const LATE_LEAST: Span = Span::from_millis(100);
+/// How often a node asks whether what runs there is still wanted.
+pub const WANTED_EVERY: Span = Span::from_secs(5);
 /// The first pause before an end is told again; doubles each time.
 const TELL_LEAST: Span = Span::from_secs(2);
 /// The longest such pause.
@@ -63,21 +79,66 @@ impl Node {
         if running.state != TaskState::Waiting {
             return;
         }
-        let Some((Lock { start, span, brief: Some(brief), .. }, Stage::Confirmed)) =
+        let Some((&Lock { start, span, brief: Some(ref brief), .. }, Stage::Confirmed)) =
             commit.lock(task.job, task.epoch)
         else {
             return;
         };
-        let grace = START_GRACE.min(Span::from_micros(span.as_micros() / TIME_LEFT_LEAST));
-        if ctx.now > *start + grace {
+        let (owner, brief, late) = (running.owner, brief.clone(), ctx.now.since(start));
+        let in_time = late <= START_GRACE;
+        let longer = in_time && late > LATE_LEAST && self.lengthen(task, late, ctx);
+        let misses = if longer { Span::ZERO } else { late };
+        if !in_time || misses > Span::from_micros(span.as_micros() / TIME_LEFT_LEAST) {
             self.settle(task, Exit::NotStarted, ctx);
             return;
         }
-        running.state = TaskState::Running;
-        let owner = running.owner;
+        if let Some(running) = self.work.as_mut().and_then(|work| work.tasks.get_mut(&task)) {
+            running.state = TaskState::Running;
+        }
         ctx.save(Record::Task(task, owner, None));
-        ctx.act(Action::Start { task, brief: brief.clone(), stop_at: *start + *span });
+        let stop_at = start + span + late.saturating_sub(misses);
+        ctx.act(Action::Start { task, brief, stop_at, short: misses > LATE_LEAST });
         ctx.send(owner, Message::Job(JobMessage::Started(task, ctx.now)));
+        self.ask_later(task, ctx);
+    }
+
+    /// Makes the reservation of a task longer; tells whether there was room.
+    fn lengthen(&mut self, task: Task, by: Span, ctx: &mut Ctx<'_, Node>) -> bool {
+        let Some(work) = &mut self.work else { return false };
+        let mut longer = false;
+        let heard = ctx.layer(|ctx| longer = work.commit.lengthen(task.job, task.epoch, by, ctx));
+        assert!(heard.is_empty(), "a longer reservation is no news");
+        if longer {
+            self.calendar_changed(ctx);
+        }
+        longer
+    }
+
+    /// Asks the owner whether what runs is still wanted. A placement that stands gets no answer, any other is aborted.
+    pub(super) fn on_wanted(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
+        let Some(running) = self.work.as_ref().and_then(|work| work.tasks.get(&task)) else { return };
+        if running.state == TaskState::Running {
+            let Task { job, epoch, .. } = task;
+            ctx.send(running.owner, Message::Commit(two_phase::Message::Confirmed { job, epoch }));
+            self.ask_later(task, ctx);
+        }
+    }
+
+    fn ask_later(&self, task: Task, ctx: &mut Ctx<'_, Node>) {
+        if self.work.as_ref().is_some_and(|work| work.heartbeat.is_on()) {
+            ctx.wake_after(WANTED_EVERY, Timer::Wanted(task));
+        }
+    }
+
+    /// An owner that is heard of again is told at once what it has missed.
+    pub(super) fn tell_all(&self, owner: NodeId, ctx: &mut Ctx<'_, Node>) {
+        for (&task, running) in self.work.iter().flat_map(|work| &work.tasks) {
+            if let TaskState::Ended(exit) = running.state
+                && running.owner == owner
+            {
+                ctx.send(owner, Message::Job(JobMessage::Ended(task, exit)));
+            }
+        }
     }
 
     /// A task has ended, or was never found again.
@@ -124,13 +185,14 @@ impl Node {
 
     pub(super) fn on_inquire(&mut self, from: NodeId, task: Task, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &self.work else { return };
-        let exit = match work.tasks.get(&task).map(|running| running.state) {
-            Some(TaskState::Waiting | TaskState::Running | TaskState::Stopping) => return,
-            Some(TaskState::Ended(exit)) => exit,
+        let answer = match work.tasks.get(&task).map(|running| running.state) {
+            Some(TaskState::Waiting | TaskState::Stopping) => return,
+            Some(TaskState::Running) => JobMessage::Started(task, ctx.now),
+            Some(TaskState::Ended(exit)) => JobMessage::Ended(task, exit),
             // Never heard of, or forgotten with the disk.
-            None => Exit::Lost,
+            None => JobMessage::Ended(task, Exit::Lost),
         };
-        ctx.send(from, Message::Job(JobMessage::Ended(task, exit)));
+        ctx.send(from, Message::Job(answer));
     }
 
     pub(super) fn on_tell(&mut self, task: Task, reminder: u8, ctx: &mut Ctx<'_, Node>) {
@@ -144,7 +206,7 @@ impl Node {
     /// Asks the driver for what ran before the crash; what is no longer wanted is stopped.
     pub(super) fn boot_runner(&mut self, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
-        let mut tell = Vec::new();
+        let (mut tell, mut ask) = (Vec::new(), Vec::new());
         for (&task, running) in &mut work.tasks {
             match running.state {
                 TaskState::Running => {
@@ -155,6 +217,7 @@ impl Node {
                         running.state = TaskState::Stopping;
                         ctx.act(Action::Stop(task));
                     }
+                    ask.push(task);
                 }
                 TaskState::Ended(_) => tell.push(task),
                 TaskState::Waiting | TaskState::Stopping => {}
@@ -164,6 +227,9 @@ impl Node {
             // The crash may have come between the end on disk and the freeing of its time.
             self.free(task, ctx);
             self.on_tell(task, 0, ctx);
+        }
+        for task in ask {
+            self.ask_later(task, ctx);
         }
     }
 

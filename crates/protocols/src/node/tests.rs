@@ -1,6 +1,6 @@
 //! Jobs through nodes of a scripted world. Large worlds with faults are the simulator's.
 
-use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span};
+use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span, Time};
 
 use super::*;
 use crate::protocol::Record as _;
@@ -83,7 +83,7 @@ fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
     for (envelope, nodes, locks) in briefs {
         let mut world = World::<Node>::new(2, config(), A_MOMENT);
         let (job, epoch) = (wanted.id(), shoal_model::Epoch(1));
-        let (start, span) = (shoal_model::Time::from_secs(60), Span::from_secs(60));
+        let (start, span) = (Time::from_secs(60), Span::from_secs(60));
         let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
         let brief = Shared::new(Brief { envelope: envelope.clone(), nodes });
         for message in [
@@ -102,7 +102,7 @@ fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
 #[test]
 fn cancelled_job_is_let_go_even_if_its_owner_crashed_before_it_could_say_so() {
     let mut world = World::<Node>::new(1, config(), A_MOMENT);
-    let begin = Some(shoal_model::Time::from_secs(600));
+    let begin = Some(Time::from_secs(600));
     let job = envelope(Job { begin, ..Job::command(["true"]) });
     world.command(NodeId(1), Command::Submit(job.clone()));
     world.run_for(Span::from_secs(1));
@@ -119,4 +119,141 @@ fn cancelled_job_is_let_go_even_if_its_owner_crashed_before_it_could_say_so() {
     let node = world.core(NodeId(1)).commit().expect("the node takes jobs");
     assert_eq!((node.locks().count(), node.jobs().count()), (0, 0));
     assert_eq!(world.saved(NodeId(1)).count(), 1, "of the job only its end is left");
+}
+
+#[test]
+fn placement_that_a_crash_kept_from_being_told_is_told_after_the_restart() {
+    let mut world = World::<Node>::new(1, config(), A_MOMENT);
+    let begin = Some(Time::from_secs(600));
+    world.command(NodeId(1), Command::Submit(envelope(Job { begin, ..Job::command(["true"]) })));
+    world.run_for(Span::from_secs(1));
+    let told = |world: &World<Node>| {
+        let placed = world.reports().iter().filter_map(|(_, _, event)| match event {
+            Event::Placed(_, placement) => Some(placement.clone()),
+            _ => None,
+        });
+        placed.collect::<Vec<_>>()
+    };
+    let before = told(&world);
+    world.crash(NodeId(1));
+    world.restart(NodeId(1));
+    assert_eq!(told(&world), [before.clone(), before].concat(), "{}", world.story());
+}
+
+const JOB_START: Time = Time::from_secs(60);
+const JOB_SPAN: Span = Span::from_secs(60);
+
+/// Node 2 has a job placed on node 1 up to the commit, and says no more.
+fn commit(world: &mut World<Node>, job: &Shared<Envelope>, start: Time) {
+    let (id, epoch) = (job.id(), shoal_model::Epoch(1));
+    let prepare = two_phase::Prepare { job: id, epoch, start, span: JOB_SPAN, amount: Resources::cores(1) };
+    let brief = Shared::new(Brief { envelope: job.clone(), nodes: vec![NodeId(1)] });
+    for message in
+        [two_phase::Message::Prepare(Box::new(prepare)), two_phase::Message::Commit { job: id, epoch, brief }]
+    {
+        world.tell(NodeId(1), Input::Message { from: NodeId(2), message: Message::Commit(message) });
+    }
+}
+
+fn confirm(world: &mut World<Node>, job: &Shared<Envelope>) {
+    let message = two_phase::Message::Confirm { job: job.id(), epoch: shoal_model::Epoch(1) };
+    world.tell(NodeId(1), Input::Message { from: NodeId(2), message: Message::Commit(message) });
+}
+
+fn long_job(name: &str) -> Shared<Envelope> {
+    envelope(Job::command(["sleep", name]))
+}
+
+#[test]
+fn task_that_starts_late_has_its_whole_time_where_there_is_room() {
+    let late = Span::from_secs(4);
+    for (next, stop_at, short) in [(None, 124, false), (Some(124), 124, false), (Some(122), 120, true)] {
+        let mut world = World::<Node>::new(2, config(), A_MOMENT);
+        world.network(|_| Vec::new());
+        world.run_for(Span::from_secs(40));
+        let job = long_job("1");
+        commit(&mut world, &job, JOB_START);
+        if let Some(next) = next {
+            commit(&mut world, &long_job("2"), Time::from_secs(next));
+        }
+        world.run_for(JOB_START.since(Time::from_secs(40)) + late);
+        confirm(&mut world, &job);
+        world.run_for(A_MOMENT);
+        let stop_at = format!("stop_at: {:?}, short: {short}", Time::from_secs(stop_at));
+        assert!(world.story().contains(&stop_at), "{stop_at}\n{}", world.story());
+    }
+}
+
+#[test]
+fn task_that_would_start_too_late_does_not() {
+    let mut world = World::<Node>::new(2, config(), A_MOMENT);
+    world.network(|_| Vec::new());
+    world.run_for(Span::from_secs(40));
+    let job = long_job("1");
+    commit(&mut world, &job, JOB_START);
+    world.run_for(Span::from_secs(20) + START_GRACE + A_MOMENT);
+    confirm(&mut world, &job);
+    world.run_for(A_MOMENT);
+    assert!(!world.story().contains("does Start"), "{}", world.story());
+    let states: Vec<_> = world.core(NodeId(1)).tasks().map(|(_, state)| state).collect();
+    assert_eq!(states, [TaskState::Ended(Exit::NotStarted)]);
+}
+
+#[test]
+fn task_that_its_owner_does_not_know_is_stopped_once_the_two_can_talk() {
+    let mut world = World::<Node>::new(2, config(), A_MOMENT);
+    world.network(|_| Vec::new());
+    world.run_for(Span::from_secs(40));
+    let job = long_job("1");
+    commit(&mut world, &job, JOB_START);
+    confirm(&mut world, &job);
+    world.run_for(Span::from_secs(60));
+    assert!(!world.story().contains("does Stop"), "{}", world.story());
+    world.network(|_| vec![A_MOMENT]);
+    world.run_for(WANTED_EVERY + A_MOMENT * 2);
+    assert!(world.story().contains("does Stop"), "{}", world.story());
+}
+
+#[test]
+fn owner_that_is_heard_of_again_is_told_at_once_what_it_has_missed() {
+    let mut world = World::<Node>::new(2, config(), A_MOMENT);
+    world.network(|_| Vec::new());
+    world.run_for(Span::from_secs(40));
+    let job = long_job("1");
+    commit(&mut world, &job, JOB_START);
+    confirm(&mut world, &job);
+    world.run_for(Span::from_secs(25));
+    let (task, _) = world.core(NodeId(1)).tasks().next().expect("it runs");
+    world.tell(NodeId(1), Input::Done(Outcome(task, Exit::Lost)));
+    world.run_for(Span::from_hours(1));
+    let told = said(&world, "ended");
+    let ping = Message::Heartbeat(heartbeat::Message::Ping(1));
+    world.tell(NodeId(1), Input::Message { from: NodeId(2), message: ping.clone() });
+    assert_eq!(said(&world, "ended"), told + 1);
+    world.tell(NodeId(1), Input::Message { from: NodeId(3), message: ping });
+    assert_eq!(said(&world, "ended"), told + 1, "others need not know");
+}
+
+#[test]
+fn job_is_not_in_its_own_way_when_asap_looks_for_another_place() {
+    use crate::scheduling::asap::{self, Purpose, Ticket};
+    let mut config = config();
+    config.work.as_mut().expect("it takes jobs").recipe = config::Recipe::Asap(Default::default());
+    let mut world = World::<Node>::new(2, config, A_MOMENT);
+    world.run_for(Span::from_secs(40));
+    let job = long_job("1");
+    commit(&mut world, &job, JOB_START);
+    for (without, free) in [(Some(job.id()), true), (None, false), (Some(long_job("2").id()), false)] {
+        let message = Message::Asap(asap::Message::ScheduleRequest(Ticket(7), Purpose::Search, without));
+        world.tell(NodeId(1), Input::Message { from: NodeId(2), message });
+        let Some(Message::Asap(asap::Message::ScheduleReply(_, schedule))) =
+            world.sent().last().map(|sent| sent.message.clone())
+        else {
+            panic!("no schedule\n{}", world.story());
+        };
+        let interval = shoal_model::calendar::Interval::starting(JOB_START, JOB_SPAN).unwrap();
+        let line = schedule.timeline();
+        let against = shoal_model::calendar::Against::Firm;
+        assert_eq!(line.free_during(interval, &Resources::cores(1), against), free, "{without:?}");
+    }
 }

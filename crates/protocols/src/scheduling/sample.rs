@@ -201,6 +201,11 @@ impl Sample {
         Sample { config, open: BTreeMap::new() }
     }
 
+    /// How many jobs it looks for a place for.
+    pub fn searches(&self) -> usize {
+        self.open.len()
+    }
+
     fn ask(&mut self, job: JobId, here: &Here<'_>, ctx: &mut Ctx<'_, Sample>) {
         let Config { probes_per_node, probes_min, wait_ms, .. } = self.config;
         let Some(search) = self.open.get_mut(&job) else { return };

@@ -157,6 +157,7 @@ fn exit() -> impl Strategy<Value = Exit> {
         Exit::Stopped,
         Exit::Lost,
         Exit::NotStarted,
+        Exit::CutShort,
     ])
 }
 

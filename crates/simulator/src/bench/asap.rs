@@ -10,6 +10,7 @@ use shoal_protocols::node::config::Recipe;
 use shoal_protocols::scheduling::asap::{Policy, Tally};
 
 use super::memory;
+use crate::checks::Violation;
 use crate::grid::Grid;
 use crate::reproduce::ASAP_SCENARIOS;
 use crate::run::{Progress, Run, Watch};
@@ -67,7 +68,7 @@ pub fn run(size: &Size) -> Result<Speed, Error> {
     let run: Run<Node> = Run::prepare(&scenario, 1)?;
     let mut carried = Carried(Tally::default());
     let begun = Instant::now();
-    let outcome = run.finish(&mut carried);
+    let outcome = run.finish(&mut carried).expect("nobody checks");
     let elapsed_s = begun.elapsed().as_secs_f64();
     let inputs = outcome.summary.inputs;
     let Recipe::Asap(recipe) = scenario.recipe else { unreachable!("the scenario follows asap") };
@@ -85,9 +86,10 @@ pub fn run(size: &Size) -> Result<Speed, Error> {
 struct Carried(Tally);
 
 impl Watch for Carried {
-    fn pause(&mut self, grid: &mut Grid, progress: Progress) {
+    fn pause(&mut self, grid: &mut Grid, progress: Progress) -> Result<(), Violation> {
         if progress.now >= progress.until || progress.ended == progress.jobs {
             self.0 = grid.schedules_carried();
         }
+        Ok(())
     }
 }

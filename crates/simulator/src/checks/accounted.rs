@@ -1,9 +1,10 @@
-//! I3, I4, I13, I16: every job that was accepted is known to its owner, ends once and for all, and does end.
+//! I3, I4, I13, I16: every job that was accepted is known to its owner, ends once and for all, and does end; and
+//! at any time as many were accepted as are open or have ended.
 
 use std::collections::BTreeMap;
 
 use shoal_model::{JobId, NodeId, Time};
-use shoal_protocols::node::{End, Event, Node, Phase, Record};
+use shoal_protocols::node::{End, Event, Key, Node, Owned, Phase, Record};
 
 use super::{Broken, Check, Known, View};
 use crate::world::{Saw, Sight};
@@ -11,13 +12,21 @@ use crate::world::{Saw, Sight};
 /// Keeps the books.
 #[derive(Default)]
 pub struct Accounted {
+    books: BTreeMap<NodeId, Book>,
+}
+
+/// What has been seen of the jobs of an owner.
+#[derive(Debug, Default)]
+struct Book {
+    /// Those that are not forgotten.
     accounts: BTreeMap<JobId, Account>,
+    /// Those that are: they have all ended.
+    forgotten: u64,
 }
 
 /// What has been seen of a job.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Account {
-    owner: NodeId,
     accepted: bool,
     /// As it is on the owner's disk.
     end: Option<End>,
@@ -27,12 +36,20 @@ struct Account {
     mute_since: Option<Time>,
 }
 
-/// Where the jobs stand.
+/// Where the jobs of an owner stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tally {
-    pending: usize,
-    running: usize,
-    ended: usize,
+struct Count {
+    open: u64,
+    ended: u64,
+}
+
+impl Count {
+    fn of(ends: impl Iterator<Item = bool>) -> Count {
+        ends.fold(Count::default(), |Count { open, ended }, end| match end {
+            false => Count { open: open + 1, ended },
+            true => Count { open, ended: ended + 1 },
+        })
+    }
 }
 
 impl Check for Accounted {
@@ -45,13 +62,7 @@ impl Check for Accounted {
         match saw {
             Saw::Save(Record::Owned(owned)) => {
                 let job = owned.envelope.id();
-                let account = self.accounts.entry(job).or_insert(Account {
-                    owner: node,
-                    accepted: false,
-                    end: None,
-                    told: false,
-                    mute_since: None,
-                });
+                let account = self.books.entry(node).or_default().accounts.entry(job).or_default();
                 if account.end.is_some() && account.end != owned.end {
                     let what = format!("ended as {:?}, and then {:?}", account.end, owned.end);
                     return Err(Broken::new(at, what).on(node).of(job));
@@ -59,13 +70,13 @@ impl Check for Accounted {
                 account.end = owned.end;
             }
             Saw::Event(Event::Accepted(job)) => {
-                let Some(account) = self.accounts.get_mut(job).filter(|account| account.owner == node) else {
+                let Some(account) = self.account(node, *job) else {
                     return Err(Broken::new(at, "accepted, and not on disk").on(node).of(*job));
                 };
                 account.accepted = true;
             }
             Saw::Event(Event::Ended(job, end)) => {
-                let account = self.accounts.get_mut(job);
+                let account = self.account(node, *job);
                 let durable = account.as_ref().and_then(|account| account.end);
                 if durable != Some(*end) {
                     let what = format!("ended as {end:?} in words, as {durable:?} on disk");
@@ -75,34 +86,98 @@ impl Check for Accounted {
                     return Err(Broken::new(at, "ended twice").on(node).of(*job));
                 }
             }
-            Saw::DiskLost => self.accounts.retain(|_, account| account.owner != node),
+            Saw::Event(Event::Placed(job, _)) => {
+                if let Some(account) = self.account(node, *job) {
+                    account.mute_since = None;
+                }
+            }
+            // Nobody can say why while the owner is down.
+            Saw::Crash => {
+                let accounts =
+                    self.books.get_mut(&node).into_iter().flat_map(|book| book.accounts.values_mut());
+                accounts.for_each(|account| account.mute_since = None);
+            }
+            Saw::DiskLost => {
+                self.books.remove(&node);
+            }
             Saw::Event(_)
             | Saw::Act(_)
             | Saw::Done(_)
             | Saw::Save(_)
             | Saw::Erase(_)
             | Saw::Send(..)
-            | Saw::Crash
             | Saw::Restart => {}
         }
         Ok(())
     }
 
+    fn forget(&mut self, job: JobId) {
+        for book in self.books.values_mut() {
+            book.forgotten += u64::from(book.accounts.remove(&job).is_some());
+        }
+    }
+
     fn look(&mut self, view: &View<'_>) -> Result<(), Broken> {
-        let owned: BTreeMap<NodeId, BTreeMap<JobId, &shoal_protocols::node::Owned>> =
-            view.up.iter().map(|(&id, node)| (id, node.owned().collect())).collect();
-        let mut tally = Tally::default();
+        for (&id, disk) in &view.disks {
+            let book = self.books.entry(id).or_default();
+            book.compare(id, disk, view)?;
+            if let Some(node) = view.up.get(&id) {
+                book.ask(id, node, view)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, view: &View<'_>) -> Result<(), Broken> {
+        for (&id, book) in &self.books {
+            let open = book.accounts.iter().find(|(job, account)| {
+                account.end.is_none() && account.accepted && !view.known.exempt.is_exempt(**job)
+            });
+            let Some((&job, _)) = open else { continue };
+            let owned = view.up.get(&id).and_then(|node| node.owned().find(|(other, _)| *other == job));
+            let state = owned.map(|(_, owned)| (owned.phase().clone(), owned.why()));
+            let what = format!("has not ended, though all is well again: {state:?}");
+            return Err(Broken::new(view.now, what).on(id).of(job));
+        }
+        Ok(())
+    }
+}
+
+impl Accounted {
+    fn account(&mut self, owner: NodeId, job: JobId) -> Option<&mut Account> {
+        self.books.get_mut(&owner)?.accounts.get_mut(&job)
+    }
+}
+
+impl Book {
+    /// I16: who counts what is on the disk, finds what was seen to be saved.
+    fn compare(&self, id: NodeId, disk: &BTreeMap<Key, Record>, view: &View<'_>) -> Result<(), Broken> {
+        let on_disk = Count::of(disk.values().filter_map(|record| match record {
+            Record::Owned(owned) => Some(owned.end.is_some()),
+            Record::Commit(_) | Record::Exits(..) | Record::Task(..) => None,
+        }));
+        let seen = Count::of(self.accounts.values().map(|account| account.end.is_some()));
+        let seen = Count { ended: seen.ended + self.forgotten, ..seen };
+        if on_disk != seen {
+            let what = format!("{on_disk:?} jobs are on disk, and {seen:?} were seen to be saved");
+            return Err(Broken::new(view.now, what).on(id));
+        }
+        Ok(())
+    }
+
+    /// What a node that is up says of each job is what its disk says; it may be ahead of its disk, never behind.
+    fn ask(&mut self, id: NodeId, node: &Node, view: &View<'_>) -> Result<(), Broken> {
+        let owned: BTreeMap<JobId, &Owned> = node.owned().collect();
+        let told = Count::of(owned.values().map(|owned| matches!(owned.phase(), Phase::Ended(_))));
+        let known = self.accounts.len() as u64 + self.forgotten;
+        if told.open + told.ended < known {
+            let what = format!("{known} jobs are on disk, and the node knows of {told:?}");
+            let forgotten = self.accounts.keys().find(|job| !owned.contains_key(job));
+            let broken = Broken::new(view.now, format!("the owner has forgotten it: {what}")).on(id);
+            return Err(forgotten.map_or(broken.clone(), |job| broken.of(*job)));
+        }
         for (&job, account) in &mut self.accounts {
-            // While the owner is down, its disk speaks for it.
-            let Some(owned) = owned.get(&account.owner) else {
-                account.mute_since = None;
-                match account.end {
-                    Some(_) => tally.ended += 1,
-                    None => tally.pending += 1,
-                }
-                continue;
-            };
-            let broken = |what: String| Err(Broken::new(view.now, what).on(account.owner).of(job));
+            let broken = |what: String| Err(Broken::new(view.now, what).on(id).of(job));
             let Some(owned) = owned.get(&job) else {
                 return broken("the owner has forgotten it".to_owned());
             };
@@ -113,9 +188,7 @@ impl Check for Accounted {
                 (Phase::Seeking | Phase::Placed { .. }, Some(durable)) => {
                     return broken(format!("ended as {durable:?}, and yet goes on"));
                 }
-                (Phase::Ended(_), _) => tally.ended += 1,
-                (Phase::Placed { .. }, None) => tally.running += 1,
-                (Phase::Seeking, None) => tally.pending += 1,
+                (Phase::Ended(_) | Phase::Placed { .. } | Phase::Seeking, _) => {}
             }
             let mute = *owned.phase() == Phase::Seeking && owned.why().is_none();
             account.mute_since = mute.then(|| account.mute_since.unwrap_or(view.now));
@@ -123,24 +196,6 @@ impl Check for Accounted {
                 return broken("waits for a place, and does not say why".to_owned());
             }
         }
-        let Tally { pending, running, ended } = tally;
-        if pending + running + ended != self.accounts.len() {
-            let what = format!("{} jobs are on disks: {tally:?}", self.accounts.len());
-            return Err(Broken::new(view.now, what));
-        }
         Ok(())
-    }
-
-    fn end(&mut self, view: &View<'_>) -> Result<(), Broken> {
-        self.look(view)?;
-        let open = self.accounts.iter().find(|(job, account)| {
-            account.end.is_none() && account.accepted && !view.known.exempt.is_exempt(**job)
-        });
-        let Some((&job, account)) = open else { return Ok(()) };
-        let owned =
-            view.up.get(&account.owner).and_then(|node| node.owned().find(|(other, _)| *other == job));
-        let state = owned.map(|(_, owned)| (owned.phase().clone(), owned.why()));
-        let what = format!("has not ended, though all is well again: {state:?}");
-        Err(Broken::new(view.now, what).on(account.owner).of(job))
     }
 }

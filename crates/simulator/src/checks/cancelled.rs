@@ -44,7 +44,7 @@ impl Check for Cancelled {
             }
             Saw::Act(Action::Start { task, .. }) => {
                 if let Some((ended, end)) = self.ended.get(&task.job)
-                    && at.since((*ended).max(known.healed_from)) > known.bounds.stop
+                    && at.since((*ended).max(known.healed_from)) > known.bounds.told
                     && !known.exempt.is_exempt(task.job)
                 {
                     let what =
@@ -63,6 +63,11 @@ impl Check for Cancelled {
             | Saw::Restart => {}
         }
         Ok(())
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.last.remove(&job);
+        self.ended.remove(&job);
     }
 
     fn look(&mut self, _view: &View<'_>) -> Result<(), Broken> {

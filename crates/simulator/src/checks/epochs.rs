@@ -6,7 +6,7 @@ use shoal_model::{Epoch, JobId, NodeId, Rank, Time};
 use shoal_protocols::commit::two_phase::{self, Placement, Tenure};
 use shoal_protocols::node::{Action, End, Exit, Node, Outcome, OwnedRecord, Record, Task};
 
-use super::{Broken, Check, Known, View};
+use super::{Broken, Check, Known, View, drop_alike};
 use crate::world::{Saw, Sight};
 
 /// Follows the epochs of each job, and how their tasks really ended.
@@ -67,6 +67,14 @@ impl Check for Epochs {
             | Saw::Restart => {}
         }
         Ok(())
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.last.remove(&job);
+        self.placed.remove(&job);
+        drop_alike(&mut self.nodes, (job, Epoch(0)), |(other, _)| *other == job);
+        let first = Task { job, epoch: Epoch(0), rank: Rank(0) };
+        drop_alike(&mut self.exits, first, |task| task.job == job);
     }
 
     fn look(&mut self, _view: &View<'_>) -> Result<(), Broken> {

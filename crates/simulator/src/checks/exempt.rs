@@ -42,6 +42,12 @@ impl Exempt {
         }
     }
 
+    /// Forgets a job of which nothing is left.
+    pub fn forget(&mut self, job: JobId) {
+        self.owners.remove(&job);
+        self.lost.remove(&job);
+    }
+
     /// The job's owner, if it was ever accepted.
     pub fn owner(&self, job: JobId) -> Option<NodeId> {
         self.owners.get(&job).copied()

@@ -1,13 +1,21 @@
-//! I9: no rank starts before all nodes have durably committed; ranks of a gang that finishes have all started, and
-//! together; when one is lost, the others stop.
+//! I9: no rank starts before all nodes have durably committed and their coordinator has it on its disk; all ranks of a
+//! gang that finishes have started, each when it was to start; when one is lost, the others stop.
+//!
+//! That ranks start together is judged by each rank's own clock. So ranks are apart by what clocks are, by the grace for
+//! a late word of the coordinator, and by what a disk takes, and by no more.
+//!
+//! The others stop within [`Bounds::stop`] of when the owner can know that one is lost. It cannot before all faults are
+//! over: it may be down itself, or cut off from whoever is lost and from whoever is to stop.
+//!
+//! [`Bounds::stop`]: super::Bounds::stop
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_model::{Epoch, JobId, NodeId, Rank, Time};
+use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::{Action, End, Exit, Node, Outcome, Record, Task};
 
-use super::{Broken, Check, Known, View};
+use super::{Broken, Check, Known, View, drop_alike};
 use crate::world::{Saw, Sight};
 
 /// Follows each placement from its commits to its last rank.
@@ -15,8 +23,8 @@ use crate::world::{Saw, Sight};
 pub struct Gang {
     committed: BTreeMap<(JobId, Epoch), BTreeSet<NodeId>>,
     started: BTreeMap<(JobId, Epoch), Started>,
-    /// The last placement that its owner has put on disk.
-    placed: BTreeMap<JobId, Epoch>,
+    /// The last placement that its owner has put on disk, and when it starts.
+    placed: BTreeMap<JobId, (Epoch, Time)>,
 }
 
 /// A placement of which a rank has started.
@@ -41,18 +49,16 @@ impl Check for Gang {
             }
             Saw::Save(Record::Commit(two_phase::Record::Tenure(tenure))) => {
                 if let Some(placed) = &tenure.placed {
-                    self.placed.insert(tenure.job, placed.epoch);
+                    self.placed.insert(tenure.job, (placed.epoch, placed.start));
+                    self.all_committed(tenure.job, placed.epoch, &placed.nodes, "it is placed")
+                        .map_err(|what| Broken::new(at, what).on(node).of(tenure.job))?;
                 }
             }
             Saw::Act(Action::Start { task, brief, .. }) => {
                 let Task { job, epoch, rank } = *task;
                 let nodes = &brief.nodes;
-                let committed = self.committed.get(&(job, epoch));
-                let missing = nodes.iter().find(|node| committed.is_none_or(|all| !all.contains(node)));
-                if let Some(missing) = missing {
-                    let what = format!("rank {} starts, and {missing} has not committed", rank.0);
-                    return Err(Broken::new(at, what).on(node).of(job));
-                }
+                self.may_start(*task, nodes, at, node, known)
+                    .map_err(|what| Broken::new(at, what).on(node).of(job))?;
                 let started = self.started.entry((job, epoch)).or_insert_with(|| Started {
                     nodes: nodes.clone(),
                     starts: BTreeMap::new(),
@@ -81,7 +87,7 @@ impl Check for Gang {
             Saw::Save(Record::Owned(owned)) if owned.end == Some(End::Finished) => {
                 let job = owned.envelope.id();
                 if !known.exempt.is_lost(job) {
-                    self.finished(job, at, node, known)?;
+                    self.finished(job, at, node)?;
                 }
             }
             Saw::Save(_)
@@ -93,6 +99,12 @@ impl Check for Gang {
             | Saw::Restart => {}
         }
         Ok(())
+    }
+
+    fn forget(&mut self, job: JobId) {
+        drop_alike(&mut self.committed, (job, Epoch(0)), |(other, _)| *other == job);
+        drop_alike(&mut self.started, (job, Epoch(0)), |(other, _)| *other == job);
+        self.placed.remove(&job);
     }
 
     fn look(&mut self, view: &View<'_>) -> Result<(), Broken> {
@@ -119,15 +131,51 @@ impl Check for Gang {
         Ok(())
     }
 
-    fn end(&mut self, view: &View<'_>) -> Result<(), Broken> {
-        self.look(view)
+    fn end(&mut self, _view: &View<'_>) -> Result<(), Broken> {
+        Ok(())
     }
 }
 
 impl Gang {
-    fn finished(&self, job: JobId, at: Time, node: NodeId, known: &Known<'_>) -> Result<(), Broken> {
+    fn all_committed(&self, job: JobId, epoch: Epoch, nodes: &[NodeId], what: &str) -> Result<(), String> {
+        let committed = self.committed.get(&(job, epoch));
+        match nodes.iter().find(|node| committed.is_none_or(|all| !all.contains(node))) {
+            Some(missing) => Err(format!("{what}, and {missing} has not committed epoch {}", epoch.0)),
+            None => Ok(()),
+        }
+    }
+
+    fn may_start(
+        &self,
+        task: Task,
+        nodes: &[NodeId],
+        at: Time,
+        node: NodeId,
+        known: &Known<'_>,
+    ) -> Result<(), String> {
+        let Task { job, epoch, rank } = task;
+        self.all_committed(job, epoch, nodes, &format!("rank {} starts", rank.0))?;
+        if known.exempt.is_lost(job) {
+            return Ok(());
+        }
+        // A later placement is made before an earlier one is broken.
+        let Some(&(last, planned)) = self.placed.get(&job).filter(|(last, _)| *last >= epoch) else {
+            return Err(format!("rank {} starts, and no coordinator has epoch {} on disk", rank.0, epoch.0));
+        };
+        let late = known.local(node, at).since(planned);
+        let slow = if at > known.healed_from { Span::ZERO } else { known.bounds.slow_disk };
+        if last == epoch && late > known.bounds.late + slow {
+            return Err(format!("rank {} starts {late} after its time by its own clock", rank.0));
+        }
+        if last == epoch && known.local(node, at) < planned {
+            return Err(format!("rank {} starts before its time by its own clock", rank.0));
+        }
+        Ok(())
+    }
+
+    fn finished(&self, job: JobId, at: Time, node: NodeId) -> Result<(), Broken> {
         let broken = |what: String| Err(Broken::new(at, what).on(node).of(job));
-        let Some(&epoch) = self.placed.get(&job) else {
+        let Some(&(epoch, _)) = self.placed.get(&job) else {
             return broken("the job finished without a place".to_owned());
         };
         let Some(started) = self.started.get(&(job, epoch)) else {
@@ -140,11 +188,70 @@ impl Gang {
                 rank.0, epoch.0
             ));
         }
-        let first = started.starts.values().min().copied().unwrap_or_default();
-        let last = started.starts.values().max().copied().unwrap_or_default();
-        if last.since(first) > known.bounds.skew {
-            return broken(format!("the first rank started at {first}, the last only at {last}"));
-        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::{Envelope, Job, Nonce, Resources};
+    use shoal_protocols::Shared;
+    use shoal_protocols::commit::two_phase::{Lock, Placement, Tenure};
+    use shoal_protocols::node::Brief;
+
+    use super::*;
+    use crate::checks::Bounds;
+    use crate::checks::exempt::Exempt;
+
+    const PLANNED: Time = Time::from_secs(100);
+
+    /// What the checker says of a rank of a placement for 100 s that starts at a time.
+    fn starts_at(at: Time) -> Result<(), Broken> {
+        let envelope = Envelope::new(Job::command(["true"]), Nonce([1; 16])).expect("the job makes sense");
+        let (job, epoch, span, node) = (envelope.id(), Epoch(1), Span::from_secs(60), NodeId(1));
+        let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes: vec![node] });
+        let lock = Lock {
+            job,
+            epoch,
+            coordinator: node,
+            start: PLANNED,
+            span,
+            amount: Resources::cores(1),
+            confirmed: true,
+            brief: Some(brief.clone()),
+        };
+        let placed = Some(Placement { epoch, start: PLANNED, span, nodes: vec![node] });
+        let (asked, releasing) = (Vec::new(), Vec::new());
+        let tenure = Tenure { job, last: epoch, asked, placed, releasing, over: false };
+        let task = Task { job, epoch, rank: Rank(0) };
+        let start = Action::Start { task, brief, stop_at: PLANNED + span, short: false };
+        let saved = |record| Saw::Save(Record::Commit(record));
+        let (machines, clocks) = (BTreeMap::new(), BTreeMap::new());
+        let (exempt, bounds) = (Exempt::default(), Bounds::default());
+        let known = Known {
+            machines: &machines,
+            clocks: &clocks,
+            exempt: &exempt,
+            bounds: &bounds,
+            healed_from: Time::ZERO,
+        };
+        let mut gang = Gang::default();
+        let before = Time::from_secs(1);
+        let seen = [
+            (before, saved(two_phase::Record::Lock(lock))),
+            (before, saved(two_phase::Record::Tenure(tenure))),
+            (at, Saw::Act(start)),
+        ];
+        seen.into_iter().try_for_each(|(at, saw)| gang.see(&Sight { at, node, saw }, &known))
+    }
+
+    #[test]
+    fn rank_starts_neither_before_its_time_nor_long_after() {
+        let late = Bounds::default().late;
+        assert_eq!(starts_at(PLANNED), Ok(()));
+        assert_eq!(starts_at(PLANNED + late), Ok(()));
+        let told = |at| starts_at(at).expect_err("it is not its time").what;
+        assert!(told(PLANNED + late + Span::from_millis(1)).contains("after its time by its own clock"));
+        assert!(told(PLANNED - Span::from_millis(1)).contains("before its time by its own clock"));
     }
 }

@@ -1,19 +1,19 @@
-//! I10: a promise that is in doubt does not grow old, and at rest nothing is left of jobs that have ended.
+//! I10: a hold is gone after 30 s, a commit in doubt soon after its coordinator's last word, and at rest nothing is left of jobs that have ended.
 
 use std::collections::BTreeMap;
 
-use shoal_model::{Epoch, JobId, NodeId, Time};
+use shoal_model::{Epoch, JobId, NodeId, Span, Time};
 use shoal_protocols::commit::two_phase::{self, Stage};
 use shoal_protocols::node::{End, Key, Node, Record};
 
-use super::{Broken, Check, Known, View};
+use super::{Bounds, Broken, Check, Known, View};
 use crate::world::{Saw, Sight};
 
 /// Watches promises grow old.
 #[derive(Default)]
 pub struct Holds {
     /// Since when each promise has been in doubt, in this life of its node.
-    doubtful: BTreeMap<(NodeId, JobId, Epoch), Time>,
+    doubtful: BTreeMap<NodeId, BTreeMap<(JobId, Epoch, Stage), Time>>,
     /// When each job ended.
     ended: BTreeMap<JobId, (Time, End)>,
 }
@@ -26,7 +26,9 @@ impl Check for Holds {
     fn see(&mut self, sight: &Sight<Node>, _known: &Known<'_>) -> Result<(), Broken> {
         match &sight.saw {
             // A node that comes back asks again, and waits for the answer.
-            Saw::Crash => self.doubtful.retain(|(node, ..), _| *node != sight.node),
+            Saw::Crash => {
+                self.doubtful.remove(&sight.node);
+            }
             Saw::Save(Record::Owned(owned)) => {
                 if let Some(end) = owned.end {
                     self.ended.entry(owned.envelope.id()).or_insert((sight.at, end));
@@ -44,29 +46,45 @@ impl Check for Holds {
         Ok(())
     }
 
+    fn forget(&mut self, job: JobId) {
+        self.ended.remove(&job);
+    }
+
     fn look(&mut self, view: &View<'_>) -> Result<(), Broken> {
-        let mut doubtful = BTreeMap::new();
+        let Bounds { hold, doubt, .. } = *view.known.bounds;
         for (&id, node) in &view.up {
+            let before = self.doubtful.remove(&id).unwrap_or_default();
+            let mut doubtful = BTreeMap::new();
             for (lock, stage) in node.commit().iter().flat_map(|commit| commit.locks()) {
-                if stage == Stage::Confirmed {
-                    continue;
-                }
-                let key = (id, lock.job, lock.epoch);
-                let since = *self.doubtful.get(&key).unwrap_or(&view.now);
+                let most = match stage {
+                    Stage::Held => hold,
+                    Stage::Committed => doubt,
+                    Stage::Confirmed => continue,
+                };
+                let key = (lock.job, lock.epoch, stage);
+                let since = *before.get(&key).unwrap_or(&view.now);
                 doubtful.insert(key, since);
                 let age = view.now.since(since);
-                if age > view.known.bounds.doubt {
-                    let what = format!("the promise of epoch {} has been in doubt for {age}", lock.epoch.0);
+                // A clock that was set back makes its node wait longer, and a doubled Prepare may bring a hold back.
+                let again =
+                    if view.now > view.known.healed_from { Span::ZERO } else { view.known.bounds.echo };
+                if age > most + view.known.clocks_apart() + again {
+                    let what = format!("epoch {} has been {stage:?} and no more for {age}", lock.epoch.0);
                     return Err(Broken::new(view.now, what).on(id).of(lock.job));
                 }
             }
+            let overdue = node.commit().and_then(|commit| commit.oldest_doubt());
+            if overdue.is_some_and(|until| until < view.known.local(id, view.now)) {
+                return Err(Broken::new(view.now, "a promise in doubt has outlived its time").on(id));
+            }
+            if !doubtful.is_empty() {
+                self.doubtful.insert(id, doubtful);
+            }
         }
-        self.doubtful = doubtful;
         Ok(())
     }
 
     fn end(&mut self, view: &View<'_>) -> Result<(), Broken> {
-        self.look(view)?;
         for (&id, node) in &view.up {
             let locks = node.commit().into_iter().flat_map(|commit| commit.locks());
             let left = locks.map(|(lock, stage)| (lock.job, format!("a lock, {stage:?}")));

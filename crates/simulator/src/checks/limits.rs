@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::{JobId, NodeId, Time};
 use shoal_protocols::commit::two_phase;
-use shoal_protocols::node::{Key, Node, OWNED_MAX, Phase};
+use shoal_protocols::node::{Key, Node, Phase, Queue};
 
 use super::{Broken, Check, Known, View};
-use crate::world::Sight;
+use crate::world::{Saw, Sight};
 
 /// Compares disks with memories.
 #[derive(Default)]
 pub struct Limits {
     /// Records that nothing in memory accounts for, and since when.
-    stray: BTreeMap<(NodeId, Key), Time>,
+    stray: BTreeMap<NodeId, BTreeMap<Key, Time>>,
 }
 
 impl Check for Limits {
@@ -21,26 +21,37 @@ impl Check for Limits {
         "limits"
     }
 
-    fn see(&mut self, _sight: &Sight<Node>, _known: &Known<'_>) -> Result<(), Broken> {
+    fn see(&mut self, sight: &Sight<Node>, _known: &Known<'_>) -> Result<(), Broken> {
+        match &sight.saw {
+            Saw::Erase(key) => {
+                if let Some(stray) = self.stray.get_mut(&sight.node) {
+                    stray.remove(key);
+                }
+            }
+            Saw::Crash | Saw::DiskLost => {
+                self.stray.remove(&sight.node);
+            }
+            Saw::Save(_) | Saw::Act(_) | Saw::Done(_) | Saw::Event(_) | Saw::Send(..) | Saw::Restart => {}
+        }
         Ok(())
     }
 
+    fn forget(&mut self, _job: JobId) {}
+
     fn look(&mut self, view: &View<'_>) -> Result<(), Broken> {
-        let mut stray = BTreeMap::new();
         for (&id, node) in &view.up {
             let Some(commit) = node.commit() else { continue };
             let owned: BTreeMap<JobId, &Phase> =
                 node.owned().map(|(job, owned)| (job, owned.phase())).collect();
             let locks: BTreeSet<_> = commit.locks().map(|(lock, _)| (lock.job, lock.epoch)).collect();
             let tasks: BTreeSet<_> = node.tasks().map(|(task, _)| task).collect();
-            let open = owned.values().filter(|phase| !matches!(phase, Phase::Ended(_))).count();
-            for (what, count, most) in
-                [("unended jobs", open, OWNED_MAX), ("locks", locks.len(), two_phase::LOCKS_MAX)]
-            {
-                if count > most {
-                    return Err(Broken::new(view.now, format!("{count} {what}, at most {most}")).on(id));
+            for Queue { name, len, most } in node.queues() {
+                if len > most {
+                    return Err(Broken::new(view.now, format!("{len} {name}, at most {most}")).on(id));
                 }
             }
+            let before = self.stray.remove(&id).unwrap_or_default();
+            let mut stray = BTreeMap::new();
             let wanted = |key: &Key| match key {
                 Key::Owned(job) => owned.contains_key(job),
                 Key::Exits(job) => matches!(owned.get(job), Some(Phase::Placed { .. })),
@@ -50,8 +61,8 @@ impl Check for Limits {
             };
             for key in view.disks.get(&id).into_iter().flat_map(|disk| disk.keys()) {
                 if !wanted(key) {
-                    let since = *self.stray.get(&(id, *key)).unwrap_or(&view.now);
-                    stray.insert((id, *key), since);
+                    let since = *before.get(key).unwrap_or(&view.now);
+                    stray.insert(*key, since);
                     // A write takes its time.
                     if view.now.since(since) > view.known.bounds.tidy {
                         let what = format!("{key:?} is on disk since {since}, and nothing needs it");
@@ -59,12 +70,14 @@ impl Check for Limits {
                     }
                 }
             }
+            if !stray.is_empty() {
+                self.stray.insert(id, stray);
+            }
         }
-        self.stray = stray;
         Ok(())
     }
 
-    fn end(&mut self, view: &View<'_>) -> Result<(), Broken> {
-        self.look(view)
+    fn end(&mut self, _view: &View<'_>) -> Result<(), Broken> {
+        Ok(())
     }
 }

@@ -1,19 +1,21 @@
 //! Checkers: they watch a run from outside, and say what was promised and did not hold.
 //!
 //! Each promise has a checker in a file of its own. A checker sees what machines do ([`Sight`]) and from time to time
-//! looks at all of them ([`View`]). It works out by itself what must hold, in the plainest way: it asks a node what
+//! looks at all of them, or at some after the other ([`View`]). It works out by itself what must hold, in the plainest way: it asks a node what
 //! it has promised, never whether that is all right.
 //!
 //! | checker | promise |
 //! |---|---|
 //! | [`overbooked`] | I1: no resource is given twice, on paper or in fact |
-//! | [`accounted`] | I3, I4, I13, I16: every accepted job is known to its owner and ends once |
+//! | [`accounted`] | I3, I4, I13, I16: every accepted job is known to its owner and ends once; the sum is right |
 //! | [`gang`] | I9: all ranks start together or none does; one lost, the others stop |
 //! | [`once`] | I6, I7: no task is started twice |
 //! | [`epochs`] | I5, I8: placements follow each other; the result is that of the last |
 //! | [`holds`] | I10: no promise in doubt grows old; at rest nothing is left over |
 //! | [`cancelled`] | I11: nothing begins for a job that has ended |
 //! | [`limits`] | I15: what a node keeps is bounded by what it has to do |
+//!
+//! A checker remembers a job until nothing is left of it ([`lasting`]), so that a run of months stays small.
 //!
 //! Before guardians exist a job is as durable as its owner's disk (`durability 1`): a job whose owner has lost its disk
 //! or left for good is [`Exempt`], and so is what it left on other machines.
@@ -24,6 +26,7 @@ pub mod epochs;
 pub mod exempt;
 pub mod gang;
 pub mod holds;
+pub mod lasting;
 pub mod limits;
 pub mod once;
 pub mod overbooked;
@@ -32,18 +35,21 @@ pub mod sabotage;
 pub mod storm;
 #[cfg(test)]
 mod tests;
+pub mod watcher;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use shoal_model::{JobId, Machine, NodeId, Span, Time};
 use shoal_protocols::KeyOf;
-use shoal_protocols::node::{Key, Node, Record};
+use shoal_protocols::node::{Key, Node, Record, START_GRACE};
 
+use crate::clock::Clock;
 use crate::grid::{Grid, NodeLike};
 use crate::world::{Saw, Sight};
 use exempt::Exempt;
 pub use run::{Run, Summary, run_checked};
+pub use watcher::Watcher;
 
 /// Watches a run for one kind of broken promise.
 pub trait Check: Send {
@@ -53,8 +59,11 @@ pub trait Check: Send {
     /// Sees something happen.
     fn see(&mut self, sight: &Sight<Node>, known: &Known<'_>) -> Result<(), Broken>;
 
-    /// Looks at all machines, between two instants.
+    /// Looks at machines, between two instants.
     fn look(&mut self, view: &View<'_>) -> Result<(), Broken>;
+
+    /// Forgets a job that has ended and of which nothing is left.
+    fn forget(&mut self, job: JobId);
 
     /// Looks at all machines at the end, when everything should be at rest.
     fn end(&mut self, view: &View<'_>) -> Result<(), Broken>;
@@ -64,6 +73,8 @@ pub trait Check: Send {
 pub struct Known<'a> {
     /// The machines as they are, whatever their nodes think.
     pub machines: &'a BTreeMap<NodeId, Machine>,
+    /// The clocks that do not show the time of the world.
+    pub clocks: &'a BTreeMap<NodeId, Clock>,
     /// What need not hold any more.
     pub exempt: &'a Exempt,
     /// How long things may take.
@@ -72,29 +83,42 @@ pub struct Known<'a> {
     pub healed_from: Time,
 }
 
-/// All machines at one time.
+impl Known<'_> {
+    /// What a node's clock shows.
+    pub fn local(&self, node: NodeId, at: Time) -> Time {
+        self.clocks.get(&node).map_or(at, |clock| clock.local(at))
+    }
+
+    /// What timers may be off where clocks are: by no more than clocks are apart.
+    pub fn clocks_apart(&self) -> Span {
+        if self.clocks.is_empty() { Span::ZERO } else { self.bounds.clocks }
+    }
+}
+
+/// Machines at one time.
 pub struct View<'a> {
     /// When.
     pub now: Time,
-    /// The machines that are up, and what runs on them.
+    /// Those machines that are up, and what runs on them.
     pub up: BTreeMap<NodeId, &'a Node>,
-    /// What each machine has on its disk.
+    /// What each of the machines has on its disk.
     pub disks: BTreeMap<NodeId, &'a BTreeMap<Key, Record>>,
     /// What every checker knows.
     pub known: Known<'a>,
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn of<P: NodeLike>(grid: &'a Grid<P>, known: Known<'a>) -> View<'a>
+    /// What is to be seen of these machines.
+    pub(crate) fn of<P: NodeLike>(grid: &'a Grid<P>, nodes: &[NodeId], known: Known<'a>) -> View<'a>
     where
         KeyOf<P>: Ord,
     {
         let world = grid.look();
-        let up = world.nodes().filter(|&node| world.is_up(node));
+        let up = nodes.iter().copied().filter(|&node| world.is_up(node));
         View {
             now: world.now(),
             up: up.map(|node| (node, world.core(node).node())).collect(),
-            disks: world.nodes().filter_map(|node| Some((node, world.disk(node)?))).collect(),
+            disks: nodes.iter().filter_map(|&node| Some((node, world.disk(node)?))).collect(),
             known,
         }
     }
@@ -108,12 +132,24 @@ impl<'a> View<'a> {
 /// How long things may take. They hold for the defaults of all protocols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Between the starts of the first and the last rank of a gang that finishes: the runner's grace, and what clocks
-    /// and disks may be off.
+    /// How late a rank may start by its own clock, where its disk is quick: the runner's grace, and a save.
+    pub late: Span,
+    /// How much later than its original a doubled message may come.
+    pub echo: Span,
+    /// What a clock that is set may be off.
+    pub clocks: Span,
+    /// What a slow disk, with other writes before this one, adds to that.
+    pub slow_disk: Span,
+    /// Until all ranks of a gang have started, from the first on, by the clock of the world: the above, and what clocks
+    /// may be apart.
     pub skew: Span,
-    /// Until the ranks of a broken gang have stopped, from the break or the end of all faults on.
+    /// Until the ranks of a broken gang have stopped, from when their owner can know on: not before the end of all faults.
     pub stop: Span,
-    /// How long a promise may be in doubt: the hold, and the time for which its coordinator may go on speaking.
+    /// How long after its end a job may still start on a node that has not been told.
+    pub told: Span,
+    /// How old a hold may become.
+    pub hold: Span,
+    /// How long a commit may be in doubt: the hold, and the time for which its coordinator may go on speaking.
     pub doubt: Span,
     /// Until a job that has no place names the reason.
     pub reason: Span,
@@ -128,9 +164,15 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
+            late: START_GRACE + Span::from_secs(1),
+            echo: Span::from_secs(10),
+            clocks: Span::from_secs(5),
+            slow_disk: Span::from_secs(10),
             skew: Span::from_secs(20),
+            stop: Span::from_secs(10),
             // A node that is out of reach is reminded ever more seldom, at least every ten minutes.
-            stop: Span::from_secs(11 * 60),
+            told: Span::from_secs(11 * 60),
+            hold: Span::from_secs(30),
             doubt: Span::from_secs(30 + 30),
             reason: Span::from_mins(3),
             progress: Span::from_hours(2),
@@ -221,6 +263,19 @@ impl Checks {
         }
     }
 
+    fn look(&mut self, view: &View<'_>) -> Result<(), (&'static str, Broken)> {
+        self.each(|check| check.look(view))
+    }
+
+    fn end(&mut self, view: &View<'_>) -> Result<(), (&'static str, Broken)> {
+        self.look(view)?;
+        self.each(|check| check.end(view))
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.checks.iter_mut().for_each(|check| check.forget(job));
+    }
+
     fn each(
         &mut self,
         mut ask: impl FnMut(&mut dyn Check) -> Result<(), Broken>,
@@ -229,6 +284,13 @@ impl Checks {
             ask(check.as_mut()).map_err(|broken| (check.name(), broken))?;
         }
         Ok(())
+    }
+}
+
+/// Takes out of a map what belongs together: all from this key on, as long as it is alike.
+fn drop_alike<K: Ord + Copy, V>(map: &mut BTreeMap<K, V>, first: K, alike: impl Fn(&K) -> bool) {
+    while let Some(key) = map.range(first..).next().map(|(key, _)| *key).filter(&alike) {
+        map.remove(&key);
     }
 }
 

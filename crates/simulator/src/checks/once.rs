@@ -6,7 +6,7 @@ use shoal_model::job::Mode;
 use shoal_model::{Epoch, JobId, Rank};
 use shoal_protocols::node::{Action, Node, Task};
 
-use super::{Broken, Check, Known, View};
+use super::{Broken, Check, Known, View, drop_alike};
 use crate::world::{Saw, Sight};
 
 /// Counts starts.
@@ -40,6 +40,14 @@ impl Check for Once {
             return broken(format!("rank {} {what} {} and is started in {}", rank.0, before.0, epoch.0));
         }
         Ok(())
+    }
+
+    fn forget(&mut self, job: JobId) {
+        let all = Task { job, epoch: Epoch(0), rank: Rank(0) };
+        while let Some(&task) = self.started.range(all..).next().filter(|task| task.job == job) {
+            self.started.remove(&task);
+        }
+        drop_alike(&mut self.single, (job, Rank(0)), |(other, _)| *other == job);
     }
 
     fn look(&mut self, _view: &View<'_>) -> Result<(), Broken> {

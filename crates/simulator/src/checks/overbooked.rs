@@ -17,6 +17,8 @@ pub struct Overbooked {
     running: BTreeMap<NodeId, BTreeMap<Task, Resources>>,
     /// What is promised on disk.
     durable: BTreeMap<NodeId, BTreeMap<(JobId, Epoch), Promise>>,
+    /// The state of each calendar that was last looked at, in this life of its node: what has not changed still fits.
+    looked_at: BTreeMap<NodeId, u64>,
 }
 
 /// A part of a machine for a time.
@@ -58,12 +60,17 @@ impl Check for Overbooked {
                 self.running.entry(node).or_default().remove(task);
             }
             Saw::Crash => {
+                self.looked_at.remove(&node);
                 self.running.remove(&node);
             }
             Saw::Save(Record::Commit(two_phase::Record::Lock(lock))) => {
                 let promises = self.durable.entry(node).or_default();
-                promises.insert((lock.job, lock.epoch), Promise::of(lock));
-                fit(promises.values(), at, node, known)?;
+                let new = Promise::of(lock);
+                let lasts = new.start..new.end;
+                promises.insert((lock.job, lock.epoch), new);
+                // The others fitted before: only while the new one lasts there can be too much.
+                let begins = promises.values().filter(|other| lasts.contains(&other.start));
+                fit(promises.values(), begins, at, node, known)?;
             }
             Saw::Erase(shoal_protocols::node::Key::Commit(two_phase::Key::Lock(job, epoch))) => {
                 self.durable.entry(node).or_default().remove(&(*job, *epoch));
@@ -76,33 +83,36 @@ impl Check for Overbooked {
         Ok(())
     }
 
+    fn forget(&mut self, _job: JobId) {}
+
     fn look(&mut self, view: &View<'_>) -> Result<(), Broken> {
         for (&id, node) in &view.up {
-            let promises: Vec<Promise> = node
-                .commit()
-                .iter()
-                .flat_map(|commit| commit.locks())
-                .map(|(lock, _)| Promise::of(lock))
-                .collect();
-            fit(promises.iter(), view.now, id, &view.known)?;
+            let Some(commit) = node.commit() else { continue };
+            let version = commit.calendar().version();
+            if self.looked_at.insert(id, version) == Some(version) {
+                continue;
+            }
+            let promises: Vec<Promise> = commit.locks().map(|(lock, _)| Promise::of(lock)).collect();
+            fit(promises.iter(), promises.iter(), view.now, id, &view.known)?;
         }
         Ok(())
     }
 
-    fn end(&mut self, view: &View<'_>) -> Result<(), Broken> {
-        self.look(view)
+    fn end(&mut self, _view: &View<'_>) -> Result<(), Broken> {
+        Ok(())
     }
 }
 
 /// What is promised grows only where a promise begins: whoever fits at each beginning fits always.
 fn fit<'a>(
     promises: impl Iterator<Item = &'a Promise> + Clone,
+    begins: impl Iterator<Item = &'a Promise>,
     at: Time,
     node: NodeId,
     known: &Known<'_>,
 ) -> Result<(), Broken> {
     let has = &known.machines[&node].capacity;
-    for Promise { start: instant, job, .. } in promises.clone() {
+    for Promise { start: instant, job, .. } in begins {
         let then = promises.clone().filter(|other| other.start <= *instant && *instant < other.end);
         let uses = sum(then.map(|promise| (promise.job, &promise.amount)));
         if uses.as_ref().is_none_or(|uses| !uses.fits_in(has)) {

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_model::{JobId, Machine, NodeId, Span, Time};
-use shoal_protocols::node::{Action, End, Node, Record};
+use shoal_model::{JobId, Span, Time};
+use shoal_protocols::node::{Action, End, Node, Phase, Record};
 
-use super::exempt::Exempt;
-use super::{Bounds, Broken, Checks, Known, View, Violation, as_node};
+use super::{Bounds, Checks, Violation, Watcher, as_node};
 use crate::grid::{Grid, NodeLike};
 use crate::world::{Saw, Sight};
 
@@ -39,8 +38,8 @@ pub struct Summary {
     pub crashes: u64,
     /// Inputs handled.
     pub handled: u64,
-    /// Looks at all machines.
-    pub looks: u64,
+    /// Facts that were checked.
+    pub facts: u64,
     /// The jobs of one run: an owner saves what it knows of a job more than once.
     known: BTreeSet<JobId>,
 }
@@ -48,7 +47,7 @@ pub struct Summary {
 impl Summary {
     /// Adds the counts of another run.
     pub fn add(&mut self, other: &Summary) {
-        let Summary { jobs, ended, starts, crashes, handled, looks, known: _ } = other;
+        let Summary { jobs, ended, starts, crashes, handled, facts, known: _ } = other;
         self.jobs += jobs;
         for (end, count) in ended {
             *self.ended.entry(end).or_default() += count;
@@ -56,7 +55,7 @@ impl Summary {
         self.starts += starts;
         self.crashes += crashes;
         self.handled += handled;
-        self.looks += looks;
+        self.facts += facts;
     }
 
     fn see(&mut self, sight: &Sight<Node>) {
@@ -78,40 +77,23 @@ impl Summary {
 ///
 /// # Panics
 /// If the grid was built without `watch`.
-pub fn run_checked<P: NodeLike>(
-    grid: &mut Grid<P>,
-    mut checks: Checks,
-    run: &Run,
-) -> Result<Summary, Violation> {
-    assert!(grid.look().is_watched(), "checkers see nothing of a grid that is not watched");
-    let machines: BTreeMap<NodeId, Machine> =
-        grid.look().nodes().map(|node| (node, grid.machine(node).clone())).collect();
+pub fn run_checked<P: NodeLike>(grid: &mut Grid<P>, checks: Checks, run: &Run) -> Result<Summary, Violation> {
+    let mut watcher = Watcher::new(grid, checks, run.bounds.clone(), run.seed, run.replay.clone());
     let healed_from = grid.healed_from();
-    let mut exempt = Exempt::default();
     let mut summary = Summary::default();
-    let violation = |(check, broken): (&'static str, Broken)| Violation {
-        check,
-        broken,
-        seed: run.seed,
-        replay: run.replay.clone(),
-    };
     loop {
         let next = (grid.look().now() + run.step).min(run.until);
         grid.world().run_before(next);
         for sight in grid.world().sights() {
             let sight = as_node(sight);
-            exempt.see(&sight);
             summary.see(&sight);
-            let known = Known { machines: &machines, exempt: &exempt, bounds: &run.bounds, healed_from };
-            checks.each(|check| check.see(&sight, &known)).map_err(violation)?;
+            watcher.show(&sight)?;
         }
-        let known = Known { machines: &machines, exempt: &exempt, bounds: &run.bounds, healed_from };
-        let view = View::of(grid, known);
-        checks.each(|check| check.look(&view)).map_err(violation)?;
-        summary.looks += 1;
-        let resting = run.stop_at_rest && next > healed_from && at_rest(&view);
+        watcher.show_all(grid)?;
+        let resting = run.stop_at_rest && next > healed_from && at_rest(grid);
         if next >= run.until || resting {
-            checks.each(|check| check.end(&view)).map_err(violation)?;
+            watcher.show_end(grid)?;
+            summary.facts = watcher.facts();
             summary.handled = grid.look().handled();
             return Ok(summary);
         }
@@ -119,14 +101,14 @@ pub fn run_checked<P: NodeLike>(
 }
 
 /// Whether nothing is left to do or to remember but how jobs have ended.
-fn at_rest(view: &View<'_>) -> bool {
-    use shoal_protocols::node::Phase;
+fn at_rest<P: NodeLike>(grid: &Grid<P>) -> bool {
+    let world = grid.look();
     let ended = |node: &Node| node.owned().all(|(_, owned)| matches!(owned.phase(), Phase::Ended(_)));
     let is_end = |record: &Record| matches!(record, Record::Owned(owned) if owned.end.is_some());
-    let tidy = |node: &NodeId| view.disks.get(node).is_none_or(|disk| disk.values().all(is_end));
-    view.up.iter().all(|(id, node)| {
+    world.nodes().filter(|&id| world.is_up(id)).all(|id| {
+        let node = world.core(id).node();
         ended(node)
-            && tidy(id)
+            && world.disk(id).is_none_or(|disk| disk.values().all(is_end))
             && node.tasks().next().is_none()
             && node.watches().next().is_none()
             && node.commit().is_none_or(|commit| commit.locks().next().is_none())

@@ -3,6 +3,8 @@
 use std::marker::PhantomData;
 
 use shoal_model::{Amount, NodeId, Rank, Time};
+use shoal_protocols::commit::two_phase;
+use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::{
     Action, Command, Config, Event, Exit, JobMessage, Key, Message, Node, Outcome, Record, Task, Timer,
 };
@@ -219,5 +221,52 @@ impl Plant for IgnoredEpoch {
             return (now_there, Message::Job(JobMessage::Ended(task, exit)));
         }
         (from, message)
+    }
+}
+
+/// A node that does not hear that a placement is over.
+#[derive(Debug, Default)]
+pub struct DeafToTheEnd;
+
+impl Plant for DeafToTheEnd {
+    fn hears(_node: &Node, from: NodeId, message: Message) -> (NodeId, Message) {
+        match message {
+            Message::Commit(two_phase::Message::Release { .. } | two_phase::Message::Abort { .. }) => {
+                (from, Message::Heartbeat(heartbeat::Message::Ping(0)))
+            }
+            message => (from, message),
+        }
+    }
+}
+
+/// A node that holds on for two minutes to what nobody commits.
+#[derive(Debug, Default)]
+pub struct LongHold;
+
+impl Plant for LongHold {
+    fn configure(config: &mut Config) {
+        if let Some(work) = &mut config.work {
+            work.commit.hold_ms = 120_000;
+        }
+    }
+}
+
+/// A node that says that it has committed, and has not.
+#[derive(Debug, Default)]
+pub struct UnsavedPromise;
+
+impl Plant for UnsavedPromise {
+    fn saves(record: &Record) -> bool {
+        !matches!(record, Record::Commit(two_phase::Record::Lock(lock)) if !lock.confirmed)
+    }
+}
+
+/// An owner that has a placement started which it has not written down.
+#[derive(Debug, Default)]
+pub struct UnsavedPlacement;
+
+impl Plant for UnsavedPlacement {
+    fn saves(record: &Record) -> bool {
+        !matches!(record, Record::Commit(two_phase::Record::Tenure(tenure)) if tenure.placed.is_some())
     }
 }

@@ -31,7 +31,12 @@ pub struct Tally {
 }
 
 /// Runs one storm for each seed on so many threads; `replay` says how to run a seed again.
-pub fn storm<P: NodeLike>(seeds: Range<u64>, threads: usize, replay: impl Fn(u64) -> String + Sync) -> Tally {
+pub fn storm<P: NodeLike>(
+    seeds: Range<u64>,
+    threads: usize,
+    recipe: config::Recipe,
+    replay: impl Fn(u64) -> String + Sync,
+) -> Tally {
     let next = AtomicU64::new(seeds.start);
     let tally = Mutex::new(Tally { runs: seeds.end.saturating_sub(seeds.start), ..Tally::default() });
     std::thread::scope(|scope| {
@@ -42,7 +47,7 @@ pub fn storm<P: NodeLike>(seeds: Range<u64>, threads: usize, replay: impl Fn(u64
                     if seed >= seeds.end {
                         return;
                     }
-                    let result = run_seed::<P>(seed, replay(seed));
+                    let result = run_seed::<P>(seed, recipe, replay(seed));
                     let mut tally = tally.lock().expect("no run panics here: panics are violations");
                     match result {
                         Ok(summary) => tally.summary.add(&summary),
@@ -58,9 +63,13 @@ pub fn storm<P: NodeLike>(seeds: Range<u64>, threads: usize, replay: impl Fn(u64
 }
 
 /// Runs the storm of one seed. A panic is a violation too: an own broken invariant.
-pub fn run_seed<P: NodeLike>(seed: u64, replay: String) -> Result<Summary, Violation> {
+pub fn run_seed<P: NodeLike>(
+    seed: u64,
+    recipe: config::Recipe,
+    replay: String,
+) -> Result<Summary, Violation> {
     let run = || {
-        let weather = Weather::draw(seed);
+        let weather = Weather { recipe, ..Weather::draw(seed) };
         let (mut grid, run) = weather.build::<P>(replay.clone());
         run_checked(&mut grid, Checks::all(), &run)
     };
@@ -79,6 +88,8 @@ pub struct Weather {
     pub seed: u64,
     /// How many nodes there are.
     pub nodes: usize,
+    /// How jobs find their places.
+    pub recipe: config::Recipe,
     /// What they are.
     pub machines: Vec<Machine>,
     /// How long messages take, in milliseconds.
@@ -128,7 +139,8 @@ impl Weather {
             .collect();
         let machines =
             cores.into_iter().map(|cores| Machine::with_capacity(Resources::cores(cores))).collect();
-        Weather { seed, nodes, machines, delay_ms, fsync, faults, asks, story: false }
+        let recipe = config::Recipe::Sample(Default::default());
+        Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, asks, story: false }
     }
 
     /// The same, with each message kept.
@@ -138,7 +150,8 @@ impl Weather {
 
     /// The grid, with all that users will ask of it, and how it is to be watched.
     pub fn build<P: NodeLike>(self, replay: String) -> (Grid<P>, Run) {
-        let Weather { seed, nodes, machines, delay_ms: (min_ms, max_ms), fsync, faults, asks, story } = self;
+        let Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, asks, story } = self;
+        let (min_ms, max_ms) = delay_ms;
         let config = Config {
             seed,
             nodes,
@@ -156,7 +169,7 @@ impl Weather {
             start: Start::Join,
             work: config::Work {
                 machine: machines[0].clone(),
-                recipe: config::Recipe::Sample(Default::default()),
+                recipe,
                 commit: Default::default(),
                 heartbeat: Default::default(),
                 limit_default: Span::from_mins(5),

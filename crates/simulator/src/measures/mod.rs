@@ -178,7 +178,8 @@ impl Measures {
                 // After a crash of its owner this may be the first that is heard of it.
                 job.accepted = job.accepted.or(Some(at));
                 job.promised = job.promised.or(Some(placement.start));
-                job.placements += 1;
+                // Told again after a crash of its owner, it is the same placement.
+                job.placements += u32::from(job.epoch != Some(placement.epoch));
                 job.epoch = Some(placement.epoch);
                 job.attempts.entry(placement.epoch).or_default().nodes = placement.nodes.clone();
             }),

@@ -32,6 +32,8 @@ pub struct Summary {
     pub simulated_s: f64,
     /// Inputs that nodes handled.
     pub inputs: u64,
+    /// Facts that were checked, none of which broke a promise; 0 if nobody checked.
+    pub facts_checked: u64,
     /// Jobs submitted.
     pub jobs: usize,
     /// Jobs whose every member ended well.
@@ -193,6 +195,7 @@ impl Frame {
             workload: self.workload.clone(),
             simulated_s: simulated.as_secs_f64(),
             inputs,
+            facts_checked: 0,
             jobs: jobs.len(),
             finished: count(|state| *state == State::Finished),
             failed: count(|state| matches!(state, State::Failed(..))),

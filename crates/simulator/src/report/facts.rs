@@ -22,6 +22,7 @@ pub fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
                 percent(utilisation.wasted)
             ),
         ),
+        ("promises checked", format!("on {} facts; none broken", summary.facts_checked)),
         ("makespan", span(summary.makespan_s)),
         ("promises kept", format!("{} of {} ({})", promises.kept, promises.made, percent(promises.share))),
         (

@@ -24,6 +24,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::baseline::BaselineError;
+use crate::checks::Violation;
 use crate::report::picture::Picture;
 use crate::scenario;
 use crate::workload::WorkloadError;
@@ -118,6 +119,9 @@ pub enum Error {
     /// The jobs make no sense to a baseline.
     #[error(transparent)]
     Baseline(#[from] BaselineError),
+    /// A promise did not hold in one of the runs.
+    #[error("a promise did not hold: {0}")]
+    Broken(#[from] Violation),
 }
 
 impl Paper {

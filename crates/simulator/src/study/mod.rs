@@ -16,6 +16,7 @@ use shoal_protocols::node::Node;
 use shoal_protocols::node::config::Recipe;
 
 use crate::baseline::{Baseline, BaselineError, flood};
+use crate::checks::Violation;
 use crate::grid::Grid;
 use crate::reproduce::pool;
 use crate::run::{self, Run, Watch};
@@ -93,6 +94,9 @@ pub enum Error {
     /// The jobs are none for a scheduler.
     #[error(transparent)]
     Baseline(#[from] BaselineError),
+    /// A promise did not hold in one of the runs.
+    #[error("a promise did not hold: {0}")]
+    Broken(#[from] Violation),
     /// A setting that cannot be read.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -238,7 +242,10 @@ fn one(by: Scheduler, scenario: &Scenario, so_far: &dyn Fn(f64)) -> Result<Figur
     match by {
         Scheduler::Nodes => {
             let run: Run<Node> = Run::prepare(scenario, 1)?;
-            Ok(Figures::of_run(&run.finish(&mut Teller(so_far)).summary))
+            let changed =
+                format!("shoal sim run {}.toml --seed {}, as changed", scenario.name, scenario.seed);
+            let checkers = run.checkers(changed);
+            Ok(Figures::of_run(&run.finish(&mut (Teller(so_far), checkers))?.summary))
         }
         Scheduler::Central(baseline) => {
             let workload = run::jobs(scenario)?;
@@ -266,8 +273,9 @@ fn check(scenario: &Scenario, by: Scheduler) -> Result<(), Error> {
 struct Teller<'a>(&'a dyn Fn(f64));
 
 impl Watch for Teller<'_> {
-    fn pause(&mut self, _grid: &mut Grid, progress: run::Progress) {
+    fn pause(&mut self, _grid: &mut Grid, progress: run::Progress) -> Result<(), Violation> {
         (self.0)(progress.ended as f64 / progress.jobs.max(1) as f64);
+        Ok(())
     }
 }
 

@@ -58,6 +58,7 @@ struct Printed<'a> {
 
 /// Runs a scenario.
 pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
+    let replay = replay(&arguments);
     let Arguments { scenario, trace, recipe, nodes, seed, faults, threads, out, force } = arguments;
     let overrides = Overrides { nodes, recipe, seed, trace, faults, set: Vec::new() };
     let scenario = Scenario::load(&scenario, &overrides)?;
@@ -69,9 +70,13 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     };
 
     let begun = Instant::now();
-    let mut bar = Bar::new();
-    let outcome = run.finish(&mut bar);
+    let bar = Bar::new();
+    let checkers = run.checkers(format!("{replay} --seed {}", scenario.seed));
+    let outcome = run.finish(&mut (bar.clone(), checkers));
     bar.clear();
+    let outcome = outcome.map_err(|violation| {
+        Error::internal(format!("a promise did not hold: {violation}")).hint("nothing was written")
+    })?;
     let elapsed_s = begun.elapsed().as_secs_f64();
 
     report::write(folder.path(), &scenario, &outcome)
@@ -86,6 +91,29 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
         page.display()
     );
     Ok(())
+}
+
+/// The command that runs the same again, but for its seed, which the scenario may say.
+fn replay(arguments: &Arguments) -> String {
+    let Arguments { scenario, trace, recipe, nodes, faults, .. } = arguments;
+    let mut words = vec!["shoal sim run".to_owned(), quoted(&scenario.display().to_string())];
+    let mut add = |name: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{name} {}", quoted(&value))));
+    };
+    add("--trace", trace.as_ref().map(|path| path.display().to_string()));
+    add("--recipe", recipe.clone());
+    add("--nodes", nodes.map(|nodes| nodes.to_string()));
+    add("--faults", faults.clone());
+    words.join(" ")
+}
+
+/// A word as a shell takes it for one.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./+:=@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn table(summary: &Summary) -> Table {

@@ -52,7 +52,7 @@ pub use message::{Brief, Key, Lock, Message, Placement, Prepare, Record, Tenure,
 use participant::Locked;
 pub use participant::Stage;
 
-/// The most locks that a node keeps; beyond it votes no.
+/// The most locks that a node keeps, with those that have ended and whose coordinator does not know; beyond it votes no.
 pub const LOCKS_MAX: usize = 100_000;
 /// The most of them for one coordinator other than the node itself, so that none can keep out the others.
 pub const LOCKS_PER_PEER_MAX: usize = LOCKS_MAX / 4;
@@ -302,6 +302,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     /// All that this node has promised.
     pub fn locks(&self) -> impl Iterator<Item = (&Lock<A, B>, Stage)> {
         self.locks.values().map(|locked| (&locked.lock, locked.stage))
+    }
+
+    /// How many placements have ended here without their coordinator's knowing.
+    pub fn finished(&self) -> usize {
+        self.finished.len()
     }
 
     /// When the oldest lock that is not confirmed must be gone.

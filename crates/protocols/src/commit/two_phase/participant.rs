@@ -50,7 +50,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         let others = of_job.map(|(_, locked)| locked.lock.coordinator).any(|other| other != coordinator);
         let share = if coordinator == ctx.me { LOCKS_MAX } else { LOCKS_PER_PEER_MAX };
         let has = self.locks_of.get(&coordinator).copied().unwrap_or_default();
-        if others || has >= share || self.locks.len() >= LOCKS_MAX {
+        if others || has >= share || self.locks.len() + self.finished.len() >= LOCKS_MAX {
             return Vote::No(None);
         }
         // What should have begun already can only begin late.
@@ -207,6 +207,22 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         if self.forget_lock(job, epoch).is_some() {
             ctx.erase(Key::Lock(job, epoch));
         }
+    }
+
+    /// Makes a confirmed reservation longer where there is room after it; tells whether there was.
+    pub fn lengthen(&mut self, job: JobId, epoch: Epoch, by: Span, ctx: &mut Ctx<'_, Self>) -> bool {
+        let Some(locked) = self.locks.get_mut(&(job, epoch)) else { return false };
+        if locked.stage != Stage::Confirmed {
+            return false;
+        }
+        let (start, span) = (locked.lock.start, locked.lock.span + by);
+        let end = start + span;
+        let longer = self.calendar.start(calendar::Key { job, epoch }, start, end, end).is_ok();
+        if longer {
+            locked.lock.span = span;
+            ctx.save(Record::Lock(locked.lock.clone()));
+        }
+        longer
     }
 
     /// The coordinator knows that the placement has ended here.

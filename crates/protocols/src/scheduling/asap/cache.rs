@@ -97,7 +97,7 @@ mod tests {
             calendar.book(key, interval, Resources::cores(1), Booking::Firm, Against::Firm).unwrap();
         }
         let machine = Shared::new(Machine::with_capacity(Resources::cores(1)));
-        Shared::new(Sheet::new(Time::from_secs(born), machine, &calendar))
+        Shared::new(Sheet::new(Time::from_secs(born), machine, calendar.snapshot()))
     }
 
     #[test]

@@ -66,6 +66,11 @@ impl Seeking {
 }
 
 impl Entry {
+    /// How many jobs this node looks for a place for.
+    pub fn searches(&self) -> usize {
+        self.open.len()
+    }
+
     /// How far ahead a start must lie, more with each failure: an answer or a commit may have come too late.
     fn lead(&self, config: &Config, failures: u8) -> Span {
         let least = config.lead();

@@ -19,12 +19,13 @@ pub enum Message {
         /// What was found.
         answer: Answer,
     },
-    /// From a searcher: whom do you know? Answered by [`Message::CacheReply`], within the given time.
-    CacheRequest(Ticket, Span),
+    /// From a searcher: whom do you know? Answered by [`Message::CacheReply`], within the given time. With the job that a
+    /// place is looked for.
+    CacheRequest(Ticket, Span, JobId),
     /// To the searcher: my neighbours, with their schedules.
     CacheReply(Ticket, Box<[(NodeId, Schedule)]>),
-    /// When are you free? Answered by [`Message::ScheduleReply`].
-    ScheduleRequest(Ticket, Purpose),
+    /// When are you free? Answered by [`Message::ScheduleReply`]; where a place is looked for, as if that job had none yet.
+    ScheduleRequest(Ticket, Purpose, Option<JobId>),
     /// Then.
     ScheduleReply(Ticket, Schedule),
     /// To a holder: my schedule has changed, or you are new. Who does not hold me says [`Message::Unhold`].

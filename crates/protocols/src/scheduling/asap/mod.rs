@@ -15,7 +15,8 @@
 //! ([`Sheet`]); searches run concurrently, and conflicts are found by the votes of the two-phase commit; a start lies
 //! some time ahead ([`Config::lead_ms`]), since a commit takes time, which the paper's simulation does not model. A
 //! calendar is taken to change when what it says of the time to come does: a hold does, its commit and an end in time
-//! do not. A searcher whose answer would come too late answers with what it knows by then.
+//! do not. A job that is placed anew is not in its own way, as far as nodes are asked for their schedules; schedules
+//! that were shared before do not say whose time it is, and may hide a place until they are renewed. A searcher whose answer would come too late answers with what it knows by then.
 
 mod cache;
 mod config;
@@ -29,7 +30,7 @@ mod tally;
 
 use shoal_model::Machine;
 use shoal_model::honours::{Field, FieldSet};
-use shoal_model::{NodeId, Time};
+use shoal_model::{JobId, NodeId, Time};
 
 use super::{Command, Event, Here, Recipe};
 use crate::protocol::{Ctx, Input, Layer, Never};
@@ -173,15 +174,28 @@ impl Asap {
         self.config.policy == Policy::Push && self.config.audience == Audience::Counted
     }
 
+    /// How many jobs it looks for a place for.
+    pub fn searches(&self) -> usize {
+        self.entry.searches()
+    }
+
+    /// What else peers can fill: what it is called, how many there are, and how many there may be.
+    pub fn queues(&self) -> impl Iterator<Item = (&'static str, usize, usize)> {
+        let searching = ("searches for others", self.searcher.len(), search::TASKS_MAX);
+        std::iter::once(searching).chain(self.sharing.queues())
+    }
+
     fn on_message(&mut self, from: NodeId, message: Message, here: &Here<'_>, ctx: &mut Ctx<'_, Asap>) {
         match message {
             Message::Search(search) => self.on_search(from, *search, here, ctx),
             Message::SearchReply { job, round, answer } => {
                 self.on_answer(from, job, round, answer, here, ctx);
             }
-            Message::CacheRequest(ticket, wait) => self.on_cache_request(from, ticket, wait, here, ctx),
+            Message::CacheRequest(ticket, wait, job) => {
+                self.on_cache_request(from, (ticket, wait), job, here, ctx);
+            }
             Message::CacheReply(ticket, entries) => self.on_cache(from, ticket, entries, ctx),
-            Message::ScheduleRequest(ticket, purpose) => {
+            Message::ScheduleRequest(ticket, purpose, job) => {
                 match purpose {
                     Purpose::Search => self.tally.pulled += 1,
                     Purpose::Answer => self.tally.pulled_second += 1,
@@ -189,7 +203,10 @@ impl Asap {
                     Purpose::Enter => self.tally.entered += 1,
                     Purpose::Counted => {}
                 }
-                let own = self.own(here);
+                let own = match job {
+                    Some(job) => self.own_without(job, here),
+                    None => self.own(here),
+                };
                 ctx.send(from, Message::ScheduleReply(ticket, own));
             }
             Message::ScheduleReply(ticket, schedule) => self.on_schedule(from, ticket, schedule, ctx),
@@ -212,6 +229,16 @@ impl Asap {
         }
     }
 
+    /// This node's schedule as if a job had no place here: what it may have been given before, it gives back when it is
+    /// placed anew.
+    fn own_without(&mut self, job: JobId, here: &Here<'_>) -> Schedule {
+        if here.calendar.of_job(job).next().is_none() {
+            return self.own(here);
+        }
+        let machine = self.machine.get_or_insert_with(|| Shared::new(here.machine.clone()));
+        Shared::new(Sheet::new(self.born, machine.clone(), here.calendar.snapshot_without(job)))
+    }
+
     /// This node's schedule as of now.
     fn own(&mut self, here: &Here<'_>) -> Schedule {
         let current = (self.born, here.calendar.version());
@@ -219,7 +246,7 @@ impl Asap {
             Some(own) if own.version() == current => own.clone(),
             Some(_) | None => {
                 let machine = self.machine.get_or_insert_with(|| Shared::new(here.machine.clone()));
-                let own = Shared::new(Sheet::new(self.born, machine.clone(), here.calendar));
+                let own = Shared::new(Sheet::new(self.born, machine.clone(), here.calendar.snapshot()));
                 self.own = Some(own.clone());
                 own
             }

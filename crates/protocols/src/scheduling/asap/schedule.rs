@@ -1,6 +1,6 @@
 //! A node's schedule as others keep it: what the machine is and when it is free, shared and never changed.
 
-use shoal_model::calendar::{Calendar, Snapshot, Timeline, View};
+use shoal_model::calendar::{Snapshot, Timeline, View};
 use shoal_model::{Machine, Resources, Time};
 
 use crate::shared::Shared;
@@ -26,8 +26,7 @@ const STEP_BYTES: u64 = 24;
 
 impl Sheet {
     /// The schedule of a machine with this calendar.
-    pub fn new(born: Time, machine: Shared<Machine>, calendar: &Calendar<Resources>) -> Sheet {
-        let calendar = calendar.snapshot();
+    pub fn new(born: Time, machine: Shared<Machine>, calendar: Snapshot<Resources>) -> Sheet {
         let steps = calendar.steps(View::Firm).count() as u32;
         Sheet { born, machine, calendar, steps }
     }
@@ -66,7 +65,7 @@ impl Sheet {
 
 #[cfg(test)]
 mod tests {
-    use shoal_model::calendar::{Against, Booking, Capacity, Interval, Key};
+    use shoal_model::calendar::{Against, Booking, Calendar, Capacity, Interval, Key};
     use shoal_model::{Epoch, JobId, Span};
 
     use super::*;
@@ -79,7 +78,7 @@ mod tests {
             calendar.book(key, interval, Resources::cores(1), Booking::Firm, Against::Firm).unwrap();
         }
         let machine = Shared::new(Machine::with_capacity(Resources::cores(1)));
-        Sheet::new(Time::ZERO + Span::from_secs(1), machine, &calendar)
+        Sheet::new(Time::ZERO + Span::from_secs(1), machine, calendar.snapshot())
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rand::RngExt;
 use shoal_model::calendar::{Against, Interval};
 use shoal_model::matching::matches;
-use shoal_model::{Needs, NodeId, Span, Time};
+use shoal_model::{JobId, Needs, NodeId, Span, Time};
 
 use super::Asap;
 use super::config::Config;
@@ -28,7 +28,7 @@ use crate::protocol::{Chance, Ctx};
 use crate::scheduling::{Event, Here};
 
 /// The most tasks that a node has for others at once; beyond, it does not answer.
-const TASKS_MAX: usize = 65_536;
+pub(super) const TASKS_MAX: usize = 65_536;
 
 /// What this node does for others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -84,6 +84,11 @@ enum Asking {
 }
 
 impl Searcher {
+    /// How much is under way for others.
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
     fn open(&mut self, task: Task) -> Ticket {
         self.last = Ticket(self.last.0 + 1);
         self.tasks.insert(self.last, task);
@@ -110,12 +115,12 @@ impl Asap {
         if self.searcher.tasks.len() >= TASKS_MAX {
             return;
         }
-        let patience = request.patience;
+        let (patience, job) = (request.patience, request.job);
         let mut search = Search::new(asker, request);
         let mut neighbours: Vec<NodeId> = here.overlay.neighbours().collect();
         shuffle(&mut neighbours, ctx.chance);
         if self.config.include_self {
-            let own = self.own(here);
+            let own = self.own_without(search.request.job, here);
             search.meet(ctx.me, own);
         }
         let awaited = match self.sharing.source() {
@@ -141,7 +146,7 @@ impl Asap {
             return;
         }
         for node in neighbours {
-            ctx.send(node, Message::ScheduleRequest(ticket, purpose));
+            ctx.send(node, Message::ScheduleRequest(ticket, purpose, Some(job)));
         }
         let wait = self.config.step_timeout(patience, self.searcher.pace);
         ctx.wake_after(wait, Timer::Silent(ticket, 0));
@@ -151,8 +156,8 @@ impl Asap {
     pub(super) fn on_cache_request(
         &mut self,
         asker: NodeId,
-        theirs: Ticket,
-        wait: Span,
+        (theirs, wait): (Ticket, Span),
+        job: JobId,
         here: &Here<'_>,
         ctx: &mut Ctx<'_, Asap>,
     ) {
@@ -174,7 +179,7 @@ impl Asap {
         let got = Vec::with_capacity(awaited.len());
         let ticket = self.searcher.open(Task::Gather { asker, theirs, awaited, got });
         for node in here.overlay.neighbours() {
-            ctx.send(node, Message::ScheduleRequest(ticket, purpose));
+            ctx.send(node, Message::ScheduleRequest(ticket, purpose, Some(job)));
         }
         if empty {
             self.give_gathered(ticket, ctx);
@@ -290,8 +295,8 @@ impl Asap {
                 search.asking = Asking::Cache(node, hop);
                 search.asked_at = ctx.now;
                 let wait = config.step_timeout(search.request.patience, pace);
-                let step = search.step;
-                ctx.send(node, Message::CacheRequest(ticket, wait));
+                let (step, job) = (search.step, search.request.job);
+                ctx.send(node, Message::CacheRequest(ticket, wait, job));
                 ctx.wake_after(wait, Timer::Silent(ticket, step));
             }
         }

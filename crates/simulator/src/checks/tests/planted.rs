@@ -1,11 +1,12 @@
 //! Each planted fault is found by the checker that is meant to find it; without the fault the same run is clean.
 
 use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span, Time};
-use shoal_protocols::node::{Action, config};
+use shoal_protocols::commit::two_phase;
+use shoal_protocols::node::{Action, Record, config};
 
 use crate::checks::sabotage::{
-    DoubleBooking, ForgottenJob, HalfStarted, Honest, IgnoredEpoch, Plant, Saboteur, SwallowedEnd,
-    UnsavedStart,
+    DeafToTheEnd, DoubleBooking, ForgottenJob, HalfStarted, Honest, IgnoredEpoch, LongHold, Plant, Saboteur,
+    SwallowedEnd, UnsavedPlacement, UnsavedPromise, UnsavedStart,
 };
 use crate::checks::{Bounds, Checks, Run, Violation, run_checked};
 use crate::faults::{self, Disk, Listed};
@@ -64,13 +65,13 @@ fn busy<F: Plant>(events: &[Listed], jobs: &[Job]) -> Grid<Saboteur<F>> {
     grid
 }
 
-/// The index of the node that the second job is run on when nothing goes wrong.
-fn runner_of_the_second(jobs: &[Job]) -> usize {
+/// The indices of the nodes that tasks are started on when nothing goes wrong, in the order of their starts.
+fn runners(jobs: &[Job]) -> Vec<usize> {
     let mut grid = busy::<Honest>(&[], jobs);
     grid.world().run_before(Time::from_secs(70));
     let sights = grid.world().sights();
-    let mut starts = sights.iter().filter(|sight| matches!(sight.saw, Saw::Act(Action::Start { .. })));
-    starts.nth(1).expect("both have started").node.0 as usize - 1
+    let starts = sights.iter().filter(|sight| matches!(sight.saw, Saw::Act(Action::Start { .. })));
+    starts.map(|start| start.node.0 as usize - 1).collect()
 }
 
 /// What the checkers say.
@@ -124,7 +125,7 @@ fn gang_of_which_a_rank_never_started_has_not_finished() {
 #[test]
 fn start_that_was_not_saved_happens_again_after_a_crash() {
     // Everybody crashes, so that nobody takes the job away from whoever runs it.
-    let events: Vec<Listed> = (0..4).map(|node| crash(66.0, node, 2.0)).collect();
+    let events: Vec<Listed> = (0..4).map(|node| crash(62.0, node, 1.0)).collect();
     found::<UnsavedStart>("once", "started twice", &events, &[gang(1, 60)]);
 }
 
@@ -132,7 +133,7 @@ fn start_that_was_not_saved_happens_again_after_a_crash() {
 fn end_of_an_older_placement_is_not_the_result() {
     // The node that runs the second job is out of sight until it has ended, when the job runs again elsewhere.
     let jobs = [gang(1, 300), gang(1, 30)];
-    let runner = runner_of_the_second(&jobs);
+    let runner = runners(&jobs)[1];
     let cut = Listed::Cut {
         at_s: 70.0,
         for_s: 26.0,
@@ -141,4 +142,41 @@ fn end_of_an_older_placement_is_not_the_result() {
         direction: Direction::Both,
     };
     found::<IgnoredEpoch>("epochs", "finished, though rank", &[cut], &jobs);
+}
+
+#[test]
+fn rank_that_does_not_hear_that_its_gang_is_broken_runs_on() {
+    // A node leaves for good, and without it there is no other place: nothing but the owner's word ends what runs.
+    let jobs = [Job { deadline: Some(Time::from_secs(460)), ..gang(4, 300) }];
+    let lost = runners(&jobs).into_iter().find(|&runner| runner != 0).expect("the owner is not alone");
+    let left = Listed::Leave { at_s: 90.0, node: lost };
+    found::<DeafToTheEnd>("gang", "still run, though the gang broke", &[left], &jobs);
+}
+
+#[test]
+fn hold_that_nobody_commits_is_not_kept() {
+    // The owner dies after it has asked, and before all have answered.
+    let jobs = [gang(3, 60)];
+    let asked = first_save_of_a_tenure(&jobs);
+    let died = crash(asked.as_micros() as f64 / 1e6 + 0.02, 0, 120.0);
+    found::<LongHold>("holds", "Held and no more", &[died], &jobs);
+}
+
+#[test]
+fn promise_that_was_not_saved_is_no_commit() {
+    found::<UnsavedPromise>("gang", "has not committed", &[], &[gang(3, 30)]);
+}
+
+#[test]
+fn rank_that_starts_before_its_placement_is_on_disk_is_found() {
+    found::<UnsavedPlacement>("gang", "no coordinator has epoch 1 on disk", &[], &[gang(3, 30)]);
+}
+
+/// When the owner first has on disk whom it asks, when nothing goes wrong.
+fn first_save_of_a_tenure(jobs: &[Job]) -> Time {
+    let mut grid = busy::<Honest>(&[], jobs);
+    grid.world().run_before(Time::from_secs(70));
+    let sights = grid.world().sights();
+    let tenure = |saw: &Saw<_>| matches!(saw, Saw::Save(Record::Commit(two_phase::Record::Tenure(_))));
+    sights.iter().find(|sight| tenure(&sight.saw)).expect("the job is being placed").at
 }

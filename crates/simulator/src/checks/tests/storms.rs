@@ -1,8 +1,13 @@
 //! Honest nodes in many storms.
 
 use shoal_protocols::node::Node;
+use shoal_protocols::node::config::Recipe;
 
 use crate::checks::storm::{run_seed, storm};
+
+fn sample() -> Recipe {
+    Recipe::Sample(Default::default())
+}
 
 fn replay(seed: u64) -> String {
     format!("shoal sim storm --from {seed} --seeds 1")
@@ -10,7 +15,7 @@ fn replay(seed: u64) -> String {
 
 #[test]
 fn honest_nodes_keep_their_promises_in_a_hundred_storms() {
-    let tally = storm::<Node>(2_000..2_100, 2, replay);
+    let tally = storm::<Node>(2_000..2_100, 2, sample(), replay);
     let told: Vec<String> = tally.violations.values().map(ToString::to_string).collect();
     assert!(told.is_empty(), "{}", told.join("\n"));
     assert!(
@@ -20,9 +25,18 @@ fn honest_nodes_keep_their_promises_in_a_hundred_storms() {
     );
 }
 
+#[test]
+fn promises_hold_with_the_other_recipe_too() {
+    let asap = Recipe::named("asap").expect("a recipe");
+    let tally = storm::<Node>(3_000..3_040, 2, asap, replay);
+    let told: Vec<String> = tally.violations.values().map(ToString::to_string).collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(tally.summary.starts > 200, "these were no storms: {:?}", tally.summary);
+}
+
 /// The storm of this seed once broke a promise.
 fn holds(seed: u64) {
-    if let Err(violation) = run_seed::<Node>(seed, replay(seed)) {
+    if let Err(violation) = run_seed::<Node>(seed, sample(), replay(seed)) {
         panic!("{violation}");
     }
 }
@@ -60,4 +74,17 @@ fn seed_803_limit_is_kept_by_the_clock_that_reserved_it() {
 #[test]
 fn seed_1364_task_confirmed_after_its_time_leaves_the_machine_to_the_next() {
     holds(1364);
+}
+
+#[test]
+fn seed_8438_ranks_stop_when_a_node_has_lost_its_disk_and_with_it_its_task() {
+    holds(8438);
+}
+
+#[test]
+fn seed_6491_owner_that_is_down_does_not_have_to_say_why_a_job_waits() {
+    let asap = Recipe::named("asap").expect("a recipe");
+    if let Err(violation) = run_seed::<Node>(6491, asap, replay(6491)) {
+        panic!("{violation}");
+    }
 }

@@ -14,6 +14,7 @@ use super::experiment::Experiment;
 use super::seen::{Job, Seen};
 use super::size::{FULL, Size};
 use crate::baseline::flood;
+use crate::checks::Violation;
 use crate::grid::Grid;
 use crate::measures::State;
 use crate::reproduce::{Error, Settings};
@@ -114,8 +115,11 @@ impl Plan {
             Jobs::Piece(_) => self.size.piece,
             Jobs::Original | Jobs::Compressed | Jobs::Narrow | Jobs::Spread(_) => bin,
         };
-        let mut ledger = Ledger { zero, border, carried: Vec::new(), last: Tally::default(), so_far };
-        let outcome = run.finish(&mut ledger);
+        let ledger = Ledger { zero, border, carried: Vec::new(), last: Tally::default(), so_far };
+        let checkers = run.checkers(format!("shoal sim reproduce asap --threads 1 ({case:?})"));
+        let mut watch = (ledger, checkers);
+        let outcome = run.finish(&mut watch)?;
+        let (ledger, _) = watch;
         let Recipe::Asap(recipe) = scenario.recipe else {
             unreachable!("the scenarios of this paper follow asap")
         };
@@ -281,7 +285,7 @@ struct Ledger<'a> {
 }
 
 impl Watch for Ledger<'_> {
-    fn pause(&mut self, grid: &mut Grid, progress: Progress) {
+    fn pause(&mut self, grid: &mut Grid, progress: Progress) -> Result<(), Violation> {
         let next = self.zero + self.border * self.carried.len() as u64;
         if progress.now >= next {
             self.carried.push(grid.schedules_carried());
@@ -293,5 +297,6 @@ impl Watch for Ledger<'_> {
         if progress.ended == progress.jobs || progress.now >= progress.until {
             self.last = grid.schedules_carried();
         }
+        Ok(())
     }
 }

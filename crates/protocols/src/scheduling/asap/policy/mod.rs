@@ -11,7 +11,7 @@ use super::cache::Cache;
 use super::config::{Audience, Config, Policy};
 use super::message::Purpose;
 use super::schedule::Schedule;
-use crate::overlay::cyclon::Cyclon;
+use crate::overlay::cyclon::{CACHE_MAX, Cyclon};
 use crate::protocol::Ctx;
 use poll::Poll;
 use pull::Pull;
@@ -57,6 +57,19 @@ impl Sharing {
             Sharing::Pull(pull) => pull.source(),
             Sharing::Poll(poll) => poll.source(),
         }
+    }
+
+    /// What peers can fill: what it is called, how many there are, and how many there may be.
+    pub fn queues(&self) -> impl Iterator<Item = (&'static str, usize, usize)> {
+        let schedules = match self.source() {
+            Source::Cache(cache) => Some(("schedules", cache.schedules().count(), CACHE_MAX + 1)),
+            Source::Ask { .. } => None,
+        };
+        let holders = match self {
+            Sharing::Push(push) => Some(("holders", push.holders(), push::HOLDERS_MAX)),
+            Sharing::Pull(_) | Sharing::Poll(_) => None,
+        };
+        schedules.into_iter().chain(holders)
     }
 
     /// The neighbours may have changed.

@@ -37,7 +37,7 @@ impl Poll {
     pub(super) fn on_overlay(&mut self, overlay: &Cyclon, ctx: &mut Ctx<'_, Asap>) {
         for (node, change) in self.cache.follow(overlay, ctx.now, Time::ZERO) {
             match change {
-                Change::Ask => ctx.send(node, Message::ScheduleRequest(Ticket::NONE, Purpose::Enter)),
+                Change::Ask => ctx.send(node, Message::ScheduleRequest(Ticket::NONE, Purpose::Enter, None)),
                 Change::Left => {}
             }
         }
@@ -46,7 +46,7 @@ impl Poll {
     pub(in super::super) fn on_timer(&mut self, overlay: &Cyclon, ctx: &mut Ctx<'_, Asap>) {
         ctx.wake_after(self.period, Timer::Poll);
         for node in overlay.neighbours_and_partner() {
-            ctx.send(node, Message::ScheduleRequest(Ticket::NONE, Purpose::Poll));
+            ctx.send(node, Message::ScheduleRequest(Ticket::NONE, Purpose::Poll, None));
         }
     }
 

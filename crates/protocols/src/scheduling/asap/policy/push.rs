@@ -24,7 +24,7 @@ use crate::protocol::Ctx;
 use crate::scheduling::asap::cache::Change;
 
 /// The most holders that are told; further ones get no answer.
-const HOLDERS_MAX: usize = 4_096;
+pub(super) const HOLDERS_MAX: usize = 4_096;
 
 /// Whom to tell.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +59,14 @@ impl Push {
         match self {
             Push::Told { cache, .. } => Source::Cache(cache),
             Push::Counted => Source::Ask { searching: Purpose::Counted, answering: Purpose::Counted },
+        }
+    }
+
+    /// How many are told.
+    pub(super) fn holders(&self) -> usize {
+        match self {
+            Push::Told { holders, .. } => holders.len(),
+            Push::Counted => 0,
         }
     }
 

@@ -1,0 +1,44 @@
+//! What a node keeps that peers or users can fill, with the limit of each: for whoever checks from outside.
+
+use super::{Node, OWNED_MAX, Phase, Recipe};
+use crate::commit::two_phase::LOCKS_MAX;
+use crate::overlay::cyclon::CACHE_MAX;
+
+/// Something that a node keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// What it is called.
+    pub name: &'static str,
+    /// How many there are.
+    pub len: usize,
+    /// How many there may be.
+    pub most: usize,
+}
+
+impl Node {
+    /// All that this node keeps and that peers or users can fill.
+    pub fn queues(&self) -> Vec<Queue> {
+        let queue = |name, len, most| Queue { name, len, most };
+        let mut queues = vec![queue("neighbours", self.overlay.neighbours().count(), CACHE_MAX)];
+        let Some(work) = &self.work else { return queues };
+        let open = work.owned.values().filter(|owned| !matches!(owned.phase(), Phase::Ended(_))).count();
+        let reasons = work.heartbeat.watched().map(|node| work.heartbeat.reasons(node).count()).sum();
+        let heartbeat = work.heartbeat.config();
+        queues.extend([
+            queue("owned jobs", work.owned.len(), OWNED_MAX),
+            queue("locks and unheard ends", work.commit.locks().count() + work.commit.finished(), LOCKS_MAX),
+            queue("tasks", work.tasks.len(), LOCKS_MAX),
+            queue("coordinated jobs", work.commit.jobs().count(), work.owned.len()),
+            queue("watched nodes", work.heartbeat.watched().count(), heartbeat.nodes_max as usize),
+            queue("reasons for watching", reasons, heartbeat.reasons_max as usize),
+        ]);
+        match &work.recipe {
+            Recipe::Sample(sample) => queues.push(queue("searches", sample.searches(), open)),
+            Recipe::Asap(asap) => {
+                queues.push(queue("searches", asap.searches(), open));
+                queues.extend(asap.queues().map(|(name, len, most)| queue(name, len, most)));
+            }
+        }
+        queues
+    }
+}

@@ -1,0 +1,138 @@
+//! How an owner looks after the nodes that run its jobs: who is silent, who has not begun, who should have ended.
+//!
+//! When a rank is lost, the others stop within ten seconds of when the owner can know. It can know while it is up and
+//! messages come through: a silent node is suspected within 8 s of its last sign of life
+//! ([`heartbeat::Config::suspects_within`]), a node that lost its task says so at once and again in answer to each
+//! ping, and one that has no such task any more, or never had, does not say that it runs and is asked. The word to stop takes one message more. While it is lost or the
+//! owner is away a rank runs on, and asks by itself whether it is wanted (see [`super::runner`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shoal_model::{Epoch, JobId, NodeId, Rank, Span};
+
+use super::message::{Event, Exit, JobMessage, Message, Task, Timer};
+use super::owner::{Owned, Phase};
+use super::{Node, START_GRACE, WANTED_EVERY};
+use crate::commit::two_phase::Placement;
+use crate::guard::heartbeat;
+use crate::protocol::{Ctx, Input};
+
+/// How long after its planned end a placement is asked after; doubles each time, up to a bound.
+const OVERDUE: Span = Span::from_secs(30);
+/// The longest pause between two such questions.
+const OVERDUE_MOST: Span = Span::from_mins(10);
+/// What a message and its answer may take before a node that has said nothing is asked.
+const A_MOMENT: Span = Span::from_secs(1);
+
+impl Node {
+    pub(super) fn watch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
+        self.unwatch(job, ctx);
+        for &node in &placement.nodes {
+            self.tell_heartbeat(Input::Command(heartbeat::Command::Watch { node, reason: job }), ctx);
+        }
+        if let Some(owned) = self.unended(job) {
+            owned.watched.clone_from(&placement.nodes);
+        }
+        let over = placement.start + placement.span + OVERDUE;
+        ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
+        if self.work.as_ref().is_some_and(|work| work.heartbeat.is_on()) {
+            let late = (placement.start + START_GRACE + A_MOMENT).max(ctx.now + A_MOMENT);
+            ctx.wake_at(late, Timer::Late(job, placement.epoch));
+        }
+        // Who is suspected already is not suspected anew.
+        let suspects =
+            |node: &&NodeId| self.work.as_ref().is_some_and(|work| work.heartbeat.suspects(**node));
+        if let Some(&node) = placement.nodes.iter().find(suspects) {
+            self.lose(job, node, ctx);
+        }
+    }
+
+    pub(super) fn unwatch(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        let owned = self.work.as_mut().and_then(|work| work.owned.get_mut(&job));
+        for node in owned.map(|owned| std::mem::take(&mut owned.watched)).unwrap_or_default() {
+            self.tell_heartbeat(Input::Command(heartbeat::Command::Unwatch { node, reason: job }), ctx);
+        }
+    }
+
+    pub(super) fn on_suspected(&mut self, node: NodeId, ctx: &mut Ctx<'_, Node>) {
+        ctx.report(Event::Suspected(node));
+        let Some(work) = &self.work else { return };
+        let jobs: Vec<JobId> = work.heartbeat.reasons(node).copied().collect();
+        for job in jobs {
+            // A task that has ended there is not lost with its node.
+            let done = self.placed_on(job, node).is_some_and(|(rank, exits)| exits.contains_key(&rank));
+            if !done {
+                self.lose(job, node, ctx);
+            }
+        }
+    }
+
+    /// All tasks should run by now, and say so from time to time: whoever has not is asked. A node that has no such task,
+    /// because it never began or went with the disk, says that it is lost, and the others stop.
+    pub(super) fn on_late(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
+        let Some(Owned { phase: Phase::Placed { epoch: current, exits }, started, .. }) = self.unended(job)
+        else {
+            return;
+        };
+        if *current != epoch {
+            return;
+        }
+        let lately = started.iter().filter(|(_, at)| ctx.now.since(**at) <= WANTED_EVERY + A_MOMENT);
+        let heard: BTreeSet<Rank> = exits.keys().copied().chain(lately.map(|(&rank, _)| rank)).collect();
+        self.inquire(job, epoch, &heard, ctx);
+        ctx.wake_after(A_MOMENT * 2, Timer::Late(job, epoch));
+    }
+
+    /// A node says of a task that it still runs.
+    pub(super) fn note_running(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &Ctx<'_, Node>) {
+        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)) else { return };
+        let rank = placement.nodes.iter().position(|&node| node == from);
+        let Some(rank) = rank.filter(|_| placement.epoch == epoch) else { return };
+        if let Some(at) = self.unended(job).and_then(|owned| owned.started.get_mut(&Rank(rank as u32))) {
+            *at = ctx.now;
+        }
+    }
+
+    /// Asks those ranks of the placement that have not been heard of.
+    fn inquire(&self, job: JobId, epoch: Epoch, heard: &BTreeSet<Rank>, ctx: &mut Ctx<'_, Node>) {
+        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)) else { return };
+        let open = (0..).map(Rank).zip(&placement.nodes).filter(|(rank, _)| !heard.contains(rank));
+        for (rank, &node) in open {
+            ctx.send(node, Message::Job(JobMessage::Inquire(Task { job, epoch, rank })));
+        }
+    }
+
+    /// The placement should be over: whoever has not told how it ended is asked.
+    pub(super) fn on_overdue(&mut self, job: JobId, epoch: Epoch, reminder: u8, ctx: &mut Ctx<'_, Node>) {
+        let Some(Owned { phase: Phase::Placed { epoch: current, exits }, .. }) = self.unended(job) else {
+            return;
+        };
+        if *current != epoch {
+            return;
+        }
+        let ended: BTreeSet<Rank> = exits.keys().copied().collect();
+        self.inquire(job, epoch, &ended, ctx);
+        let pause = (OVERDUE * (1 << reminder.min(10))).min(OVERDUE_MOST);
+        ctx.wake_after(pause, Timer::Overdue(job, epoch, reminder.saturating_add(1)));
+    }
+
+    /// A node was lost, with its part of the job.
+    pub(super) fn lose(&mut self, job: JobId, node: NodeId, ctx: &mut Ctx<'_, Node>) {
+        let Some(epoch) = self.commit().and_then(|commit| commit.placement(job)).map(|p| p.epoch) else {
+            return;
+        };
+        if self.unended(job).is_some() {
+            self.unplace(job, epoch, node, ctx);
+        }
+    }
+
+    /// The rank of a node in a job's placement, and the exits so far.
+    fn placed_on(&self, job: JobId, node: NodeId) -> Option<(Rank, &BTreeMap<Rank, Exit>)> {
+        let work = self.work.as_ref()?;
+        let rank = work.commit.placement(job)?.nodes.iter().position(|&other| other == node)?;
+        match &work.owned.get(&job)?.phase {
+            Phase::Placed { exits, .. } => Some((Rank(rank as u32), exits)),
+            Phase::Seeking | Phase::Ended(_) => None,
+        }
+    }
+}
