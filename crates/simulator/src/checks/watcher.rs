@@ -13,8 +13,10 @@ use crate::grid::{Grid, NodeLike};
 use crate::run::{Progress, Watch};
 use crate::world::Sight;
 
-/// The most machines that are looked at in one pause of a long run; in a larger grid all have their turn.
+/// The most machines that are looked at in one pause of a run; in a larger grid all have their turn.
 const LOOKED_AT_MOST: usize = 512;
+/// The fewest. In between, as many as things have happened since the last pause: quiet months cost next to nothing.
+const LOOKED_AT_LEAST: usize = 16;
 
 /// All checkers, with what they know of the grid that they watch.
 pub struct Watcher {
@@ -30,6 +32,8 @@ pub struct Watcher {
     facts: u64,
     /// Whose turn it is to be looked at.
     turn: usize,
+    /// How much has happened since the last pause.
+    news: usize,
 }
 
 impl Watcher {
@@ -58,6 +62,7 @@ impl Watcher {
             replay,
             facts: 0,
             turn: 0,
+            news: 0,
         }
     }
 
@@ -69,6 +74,7 @@ impl Watcher {
     /// Shows something that happened.
     pub fn show(&mut self, sight: &Sight<Node>) -> Result<(), Violation> {
         self.facts += 1;
+        self.news += 1;
         self.exempt.see(sight);
         self.lasting.see(sight);
         let Watcher { checks, machines, clocks, exempt, bounds, healed_from, .. } = self;
@@ -90,7 +96,8 @@ impl Watcher {
     /// Shows the machines whose turn it is.
     fn show_some(&mut self, grid: &Grid<Node>) -> Result<(), Violation> {
         let (all, from) = (grid.look().nodes().count(), self.turn);
-        let to = (from + LOOKED_AT_MOST).min(all);
+        let count = std::mem::take(&mut self.news).clamp(LOOKED_AT_LEAST, LOOKED_AT_MOST);
+        let to = (from + count).min(all);
         self.turn = if to == all { 0 } else { to };
         self.look(grid, from, to, Checks::look)
     }

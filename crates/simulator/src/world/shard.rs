@@ -89,11 +89,12 @@ const TURN: u32 = 2;
 
 impl<P: Protocol> Shard<P> {
     pub fn new(setup: Arc<Setup<P>>, number: u32, shards: u32, machines: usize) -> Shard<P> {
+        let wheel = Wheel::new(machines, setup.network.least_delay());
         let mut engine = Engine {
             setup,
             number,
             shards,
-            wheel: Wheel::new(machines),
+            wheel,
             letters: Slab::new(),
             alarms: Slab::new(),
             turns: Slab::new(),

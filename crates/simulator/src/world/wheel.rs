@@ -5,20 +5,21 @@
 //! of chunks, so that a miss brings several entries. What is due beyond one turn of the wheel waits in a heap.
 //!
 //! Slots are the wider the fewer machines there are, so that some dozens of entries come up at once: enough to have
-//! their memory fetched ahead ([`Wheel::coming`]), few enough to be sorted quickly.
+//! their memory fetched ahead ([`Wheel::coming`]), few enough to be sorted quickly. They are no wider than the quickest
+//! message takes: what is sent is then due in a later slot than the one that is open, where it costs least to put in.
 //!
 //! Costs: O(1) to put in and O(log k) amortised to take out, with k entries in a slot; about 24 bytes an entry.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-use shoal_model::Time;
+use shoal_model::{Span, Time};
 
 /// Slots of a turn: 16.8 s of the narrowest, 9 minutes of the widest.
 const SLOTS: u64 = 1 << 16;
 /// Microseconds of a slot as a power of two, at least: 256 µs.
 const SLOT_BITS_LEAST: u32 = 8;
-/// And at most: 8 ms, so that most messages are due in a later slot than the one that is open.
+/// And at most: 8 ms.
 const SLOT_BITS_MOST: u32 = 13;
 /// Entries of a chunk: with its links it takes two cache lines.
 const CHUNK: usize = 7;
@@ -63,9 +64,10 @@ struct Chunk {
 }
 
 impl Wheel {
-    /// An empty agenda for this many machines.
-    pub fn new(machines: usize) -> Wheel {
-        let bits = 28u32.saturating_sub(machines.max(1).ilog2());
+    /// An empty agenda for this many machines, whose quickest message takes so long.
+    pub fn new(machines: usize, least_delay: Span) -> Wheel {
+        let few = 28u32.saturating_sub(machines.max(1).ilog2());
+        let bits = least_delay.as_micros().checked_ilog2().map_or(few, |delay| delay.min(few));
         Wheel {
             heads: vec![NONE; SLOTS as usize].into_boxed_slice(),
             filled: vec![0; SLOTS as usize / 64].into_boxed_slice(),
@@ -222,22 +224,23 @@ mod tests {
         #[test]
         fn entries_come_out_by_time_node_and_tie(
             machines in prop::sample::select(vec![0, 1, 100_000, 10_000_000]),
+            least_delay in prop::sample::select(vec![0, 1, 1_000, 100_000]),
             steps in prop::collection::vec((0u64..1_200_000_000, 0u32..4, 0u32..1000, 0usize..3), 1..200),
         ) {
-            let mut wheel = Wheel::new(machines);
+            let mut wheel = Wheel::new(machines, Span::from_micros(least_delay));
             let mut naive: Vec<Due> = Vec::new();
             let mut now = Time::ZERO;
             let tie = |a: u32, b: u32| a.cmp(&b);
             for (delay, node, what, takes) in steps {
                 // At once, soon, or beyond a turn of the wheel.
                 let delay = match delay % 3 { 0 => delay % 700, 1 => delay % 40_000_000, _ => delay };
-                let due = Due { at: now + shoal_model::Span::from_micros(delay), node, what };
+                let due = Due { at: now + Span::from_micros(delay), node, what };
                 wheel.put(due, tie);
                 naive.push(due);
                 for _ in 0..takes {
                     naive.sort_unstable();
-                    let until = naive.first().map_or(Time::ZERO, |due| due.at + shoal_model::Span::from_micros(1));
-                    prop_assert_eq!(wheel.take_before(until - shoal_model::Span::from_micros(1), tie), None);
+                    let until = naive.first().map_or(Time::ZERO, |due| due.at + Span::from_micros(1));
+                    prop_assert_eq!(wheel.take_before(until - Span::from_micros(1), tie), None);
                     let expected = (!naive.is_empty()).then(|| naive.remove(0));
                     prop_assert_eq!(wheel.take_before(until, tie), expected);
                     now = expected.map_or(now, |due| due.at);

@@ -46,7 +46,7 @@ pub const FULL: Size = Size {
 const QUICK: Size = Size {
     name: "quick",
     nodes: 1_000,
-    days: 8,
+    days: 6,
     piece: Span::from_hours(4),
     smallest: 416,
     seeds: 1,
