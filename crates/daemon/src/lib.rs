@@ -69,6 +69,7 @@ pub mod store;
 pub use clock::Clock;
 pub use driver::{Driver, Fault, Running, Setup};
 pub use executor::pretend::Pretend;
+pub use executor::process::Process;
 pub use executor::{Executor, Idle};
 pub use inbox::{Completion, Mailbox, Refused};
 pub use network::Network;
