@@ -21,7 +21,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const HOUR: Span = Span::from_hours(1);
 
 pub struct Machine {
-    folder: TempDir,
+    home: PathBuf,
+    /// Removed with the machine, unless somebody else sees to that.
+    _folder: Option<TempDir>,
     pub grace: Span,
     pub output_max: Size,
     executor: Option<Process>,
@@ -49,6 +51,14 @@ impl Machine {
     }
 
     pub fn with(grace: Span, output_max: Size) -> Machine {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().to_owned();
+        let mut machine = Machine::at(home, grace, output_max);
+        machine._folder = Some(folder);
+        machine
+    }
+
+    pub fn at(home: PathBuf, grace: Span, output_max: Size) -> Machine {
         let me = NodeId(1);
         let driver = Driver::new(shoal_daemon::Setup {
             me,
@@ -61,15 +71,14 @@ impl Machine {
             executor: Box::new(shoal_daemon::Pretend::new().unwrap()),
             reports: Box::new(|_, _| {}),
         });
-        let folder = tempfile::tempdir().unwrap();
-        let mut machine =
-            Machine { folder, grace, output_max, executor: None, heard: mpsc::channel().1, driver };
+        let (executor, heard) = (None, mpsc::channel().1);
+        let mut machine = Machine { home, _folder: None, grace, output_max, executor, heard, driver };
         machine.boot();
         machine
     }
 
     pub fn home(&self) -> &Path {
-        self.folder.path()
+        &self.home
     }
 
     /// Starts the daemon.
@@ -79,7 +88,7 @@ impl Machine {
             grace: self.grace,
             output_max: self.output_max,
             hears: Box::new(move |ended| drop(hears.send(ended.clone()))),
-            ..setup(self.folder.path())
+            ..setup(&self.home)
         });
         self.executor = Some(executor.unwrap());
         self.heard = heard;
