@@ -87,7 +87,7 @@ impl Drop for Supervised {
     fn drop(&mut self) {
         let Some(supervisor) = self.supervisor else { return };
         kill(supervisor, Signal::SIGKILL).unwrap();
-        // Its guard ends what it leaves behind; what runs nevertheless is ended when the folder is used again.
+        // Its warden ends what it leaves behind; what runs nevertheless is ended when the folder is used again.
         let lock = std::fs::File::open(self.home.join("supervisor/lock")).unwrap();
         lock.lock().unwrap();
     }

@@ -97,7 +97,7 @@ fn end_on_disk_outlives_the_supervisor() {
 }
 
 #[test]
-fn tasks_run_on_without_the_guard() {
+fn tasks_run_on_without_the_warden() {
     let mut machine = Machine::new();
     let (task, _) = patient(&mut machine);
     kill(parent(machine.supervisor()).unwrap(), Signal::SIGKILL).unwrap();
@@ -106,13 +106,13 @@ fn tasks_run_on_without_the_guard() {
 }
 
 #[test]
-fn strays_of_a_dead_supervisor_and_its_guard_are_swept_before_new_work() {
+fn strays_of_a_dead_supervisor_and_its_warden_are_swept_before_new_work() {
     let mut machine = Machine::new();
     let (task, pid) = patient(&mut machine);
-    let (supervisor, guard) = (machine.supervisor(), parent(machine.supervisor()).unwrap());
+    let (supervisor, warden) = (machine.supervisor(), parent(machine.supervisor()).unwrap());
     machine.kill_daemon();
-    kill(guard, Signal::SIGKILL).unwrap();
-    wait_until("the guard dies", || !lives(guard));
+    kill(warden, Signal::SIGKILL).unwrap();
+    wait_until("the warden dies", || !lives(warden));
     kill(supervisor, Signal::SIGKILL).unwrap();
     wait_until("the supervisor dies", || !lives(supervisor));
     std::thread::sleep(Duration::from_millis(20));

@@ -167,11 +167,11 @@ impl Drop for Machine {
             self.boot();
         }
         let supervisor = self.supervisor();
-        let guard = parent(supervisor);
+        let warden = parent(supervisor);
         // First: it would have another supervisor started.
         self.executor = None;
         let _ = kill(supervisor, Signal::SIGKILL);
-        wait_until("nothing is left", || !lives(supervisor) && guard.is_none_or(|guard| !lives(guard)));
+        wait_until("nothing is left", || !lives(supervisor) && warden.is_none_or(|warden| !lives(warden)));
     }
 }
 

@@ -64,7 +64,7 @@ fn task_knows_who_it_is_and_cannot_be_told_otherwise() {
         resources: Resources::cores(2).with_memory(Size::from_mib(1)),
         ..sh(
             "echo $SHOAL_JOB $SHOAL_EPOCH $SHOAL_RANK $SHOAL_NODES $SHOAL_CORES $SHOAL_MEMORY $GREETING; pwd; \
-              echo ${SHOAL_GUARD-none}",
+              echo ${SHOAL_WARDEN-none}",
         )
     };
     machine.runs(0xab, job);

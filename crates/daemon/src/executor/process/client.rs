@@ -25,6 +25,8 @@ use crate::inbox::Completion;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks whether it is up.
 const PAUSE: Duration = Duration::from_millis(2);
+/// How long one that is said to be at work may stay silent.
+const ANOTHER: Duration = Duration::from_millis(50);
 /// Between two attempts to have one.
 const RETRY: Duration = Duration::from_millis(500);
 /// How late a task may still be handed over: its fellows would wait for it in vain.
@@ -55,8 +57,8 @@ pub(super) struct Client {
     waiting: BTreeMap<Task, Waiting>,
     /// What is to be said.
     out: Vec<u8>,
-    /// A guard that we started, to be reaped when it ends.
-    guard: Option<Child>,
+    /// A warden that we started, to be reaped when it ends.
+    warden: Option<Child>,
 }
 
 struct Waiting {
@@ -84,7 +86,7 @@ impl Client {
             number: 0,
             waiting: BTreeMap::new(),
             out: Vec::new(),
-            guard: None,
+            warden: None,
         }
     }
 
@@ -127,15 +129,26 @@ impl Client {
         if self.call().is_ok() {
             return Ok(());
         }
-        self.launch()?;
         let until = Instant::now() + PATIENCE;
-        while self.call().is_err() {
-            if Instant::now() > until || self.guard_has_failed() {
+        loop {
+            self.launch()?;
+            let failed = loop {
+                if self.call().is_ok() {
+                    return Ok(());
+                }
+                let ended = self.warden.as_mut().and_then(|warden| warden.try_wait().ok().flatten());
+                match ended {
+                    Some(status) => break !status.success(),
+                    None if Instant::now() > until => break true,
+                    None => thread::sleep(PAUSE),
+                }
+            };
+            if failed || Instant::now() > until {
                 return Err(Error::NoAnswer { home: self.setup.home.clone(), log: self.layout.log() });
             }
-            thread::sleep(PAUSE);
+            // It found another at work: one that is still coming up, or one that was about to leave.
+            thread::sleep(ANOTHER);
         }
-        Ok(())
     }
 
     /// Greets whoever listens.
@@ -168,9 +181,9 @@ impl Client {
     }
 
     fn launch(&mut self) -> Result<(), Error> {
-        if let Some(guard) = &mut self.guard {
+        if let Some(warden) = &mut self.warden {
             // One that ended is reaped; one that has not will let a second supervisor find the lock taken.
-            let _ = guard.try_wait();
+            let _ = warden.try_wait();
         }
         let path = self.layout.log();
         let log = File::options().create(true).append(true).open(&path);
@@ -185,14 +198,8 @@ impl Client {
             .stderr(log)
             .spawn();
         let wrong = |source| Error::Io { doing: "start", path: launch.program.clone(), source };
-        self.guard = Some(started.map_err(wrong)?);
+        self.warden = Some(started.map_err(wrong)?);
         Ok(())
-    }
-
-    /// Whether the guard that we started has ended badly; one that has ended well found another supervisor at work.
-    fn guard_has_failed(&mut self) -> bool {
-        let ended = self.guard.as_mut().and_then(|guard| guard.try_wait().ok().flatten());
-        ended.is_some_and(|status| !status.success())
     }
 
     fn hang_up(&mut self) {

@@ -31,8 +31,8 @@ use crate::store;
 
 /// How often outputs are looked at.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a supervisor without daemon and tasks stays.
-const LINGER: Duration = Duration::from_secs(10);
+/// How long a supervisor without daemon and tasks stays: all that it knows is on disk.
+const LINGER: Duration = Duration::from_secs(2);
 /// What is taken in one turn, at most: nobody waits for ever.
 const TURN_MAX: usize = 1_024;
 

@@ -79,3 +79,59 @@ impl Ledger {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::{Epoch, JobId, Rank};
+    use shoal_protocols::node::Exit;
+
+    use super::super::super::words::Usage;
+    use super::*;
+
+    fn task(number: u64) -> Task {
+        Task { job: JobId::from_number(number), epoch: Epoch(1), rank: Rank(0) }
+    }
+
+    fn ended(number: u64) -> Ended {
+        // The later its number, the earlier it ended: age is not the order of the keys.
+        let at = Time::from_secs(1_000_000 - number);
+        let (exit, usage) = (Exit::Code(0), Usage::default());
+        Ended { task: task(number), exit, at, usage, stdout_dropped: 0, stderr_dropped: 0, reason: None }
+    }
+
+    #[test]
+    fn next_life_knows_what_had_begun_and_how_the_rest_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        for number in [1, 2] {
+            ledger.begin(task(number)).unwrap();
+        }
+        ledger.end(ended(2)).unwrap();
+        ledger.sync().unwrap();
+        ledger.begin(task(3)).unwrap();
+        assert!(matches!(Ledger::open(folder.path()), Err(store::Error::Locked(_))));
+
+        drop(ledger);
+        let ledger = Ledger::open(folder.path()).unwrap();
+        assert_eq!(ledger.get(task(1)), Some(None));
+        assert_eq!(ledger.get(task(2)), Some(Some(&ended(2))));
+        assert_eq!(ledger.get(task(3)), None, "it was not durable, so it was not forked");
+        assert_eq!(ledger.open_tasks(), [task(1)]);
+    }
+
+    #[test]
+    fn only_the_oldest_end_is_forgotten_and_only_when_there_are_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        ledger.begin(task(0)).unwrap();
+        for number in 1..=ENDED_MAX as u64 {
+            assert_eq!(ledger.end(ended(number)).unwrap(), None);
+        }
+        ledger.sync().unwrap();
+        drop(ledger);
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        let oldest = task(ENDED_MAX as u64);
+        assert_eq!(ledger.end(Ended { at: Time::NEVER, ..ended(20_000) }).unwrap(), Some(oldest));
+        assert_eq!((ledger.get(oldest), ledger.get(task(0))), (None, Some(None)));
+    }
+}

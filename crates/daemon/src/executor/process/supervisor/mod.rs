@@ -1,20 +1,20 @@
 //! The supervisor: a small process beside the daemon that starts, limits and reaps tasks, and outlives it.
 //!
 //! ```text
-//! guard ── parent of ──▶ supervisor ── parent of ──▶ tasks, each a process group with a folder of its own
-//!   waits for its end      door     daemons come, speak and go
-//!                          keeper   one thread decides: what is started, stopped, has ended
-//!                          spawner  threads that fork
-//!                          reaper   a thread that waits for children
-//!                          ledger   what must survive all of this
+//! warden ── parent of ──▶ supervisor ── parent of ──▶ tasks, each a process group with a folder of its own
+//!   waits for its end       door     daemons come, speak and go
+//!                           keeper   one thread decides: what is started, stopped, has ended
+//!                           spawner  threads that fork
+//!                           reaper   a thread that waits for children
+//!                           ledger   what must survive all of this
 //! ```
 //!
 //! | who is killed | what becomes of tasks |
 //! |---|---|
 //! | the daemon | they run on; the next daemon adopts them, or hears how they ended |
-//! | the supervisor | the guard kills them; the next supervisor says that they are lost |
-//! | the guard | they run on; the supervisor works on without one |
-//! | supervisor and guard | they run on until the next supervisor starts: it kills them before it takes work |
+//! | the supervisor | the warden kills them; the next supervisor says that they are lost |
+//! | the warden | they run on; the supervisor works on without one |
+//! | supervisor and warden | they run on until the next supervisor starts: it kills them before it takes work |
 //!
 //! A supervisor to which no daemon has spoken for a while, and which has nothing running, ends by itself.
 //!
@@ -22,13 +22,13 @@
 //! rarely given; a task gets a process group of its own but no session, since `posix_spawn` offers none.
 
 mod door;
-mod guard;
 mod keeper;
 mod ledger;
 mod output;
 mod reaper;
 mod spawner;
 mod system;
+mod warden;
 
 use std::fs;
 use std::io;
@@ -84,35 +84,28 @@ enum Error {
     Store(#[from] store::Error),
 }
 
-/// Guards and supervises the tasks of the node in a folder until there is nothing to do: the whole life of a process.
+/// Supervises the tasks of the node in a folder until there is nothing to do: the whole life of a process.
 ///
 /// What it complains about goes to standard error. It ends with 0 when its work is done or another supervisor is at it.
 pub fn main(home: &Path) -> ExitCode {
-    let done = if guard::is_guarded() {
-        supervise(home)
-    } else {
-        // Away from the daemon's terminal. It fails for who leads a group already, and does no harm then.
-        let _ = setsid();
-        return match guard::stand() {
-            Ok(code) => code.into(),
-            Err(error) => {
-                eprintln!("the guard of {} fails: {error}", home.display());
-                ExitCode::FAILURE
-            }
-        };
-    };
-    match done {
-        Ok(()) | Err(Error::Store(store::Error::Locked(_))) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("the supervisor ends: {error}");
-            ExitCode::FAILURE
-        }
+    // Away from the daemon's terminal. It fails for who leads a group already, and does no harm then.
+    let _ = setsid();
+    if !warden::is_there() {
+        return warden::stand().map_or_else(|error| complain("warden", home, &error), ExitCode::from);
     }
+    match supervise(home) {
+        Ok(()) | Err(Error::Store(store::Error::Locked(_))) => ExitCode::SUCCESS,
+        Err(error) => complain("supervisor", home, &error),
+    }
+}
+
+fn complain(who: &str, home: &Path, error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("the {who} of {} ends: {error}", home.display());
+    ExitCode::FAILURE
 }
 
 fn supervise(home: &Path) -> Result<(), Error> {
     let wrong = |doing| move |source| Error::Io { doing, folder: home.to_owned(), source };
-    let _ = setsid();
     let layout = Layout::create(home).map_err(wrong("make a folder"))?;
     let mut ledger = Ledger::open(&layout.supervisor())?;
     prctl::set_child_subreaper(true).map_err(|error| wrong("become a subreaper")(error.into()))?;

@@ -1,7 +1,7 @@
-//! The guard: the supervisor's parent, which does nothing but wait for its end, and then ends all that it leaves behind.
+//! The warden: the supervisor's parent, which does nothing but wait for its end, and then ends all that it leaves behind.
 //!
 //! Whoever loses its parent is given to the nearest *subreaper* above: tasks that fork and forget to the supervisor, and
-//! when that one dies, all of its tasks to the guard, however they hid. So a task dies with its supervisor without having
+//! when that one dies, all of its tasks to the warden, however they hid. So a task dies with its supervisor without having
 //! been asked to (a death signal would take code between fork and exec, which costs the cheap kind of fork).
 
 use std::io;
@@ -17,14 +17,14 @@ use nix::unistd::{getpid, getppid};
 
 use super::system;
 
-/// Tells the supervisor that it has a guard, and which.
-const GUARD: &str = "SHOAL_GUARD";
+/// Tells the supervisor that it has a warden, and which.
+const WARDEN: &str = "SHOAL_WARDEN";
 /// Between two looks at processes that were killed and have not died yet.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Whether this process is one that a guard has started.
-pub(super) fn is_guarded() -> bool {
-    std::env::var(GUARD).is_ok_and(|pid| pid == getppid().to_string())
+/// Whether this process was started by a warden.
+pub(super) fn is_there() -> bool {
+    std::env::var(WARDEN).is_ok_and(|pid| pid == getppid().to_string())
 }
 
 /// Starts this program again as the supervisor, and stays until nothing is left of it. Returns its exit code.
@@ -32,7 +32,7 @@ pub(super) fn stand() -> io::Result<u8> {
     prctl::set_child_subreaper(true)?;
     let mut supervisor = Command::new("/proc/self/exe")
         .args(std::env::args_os().skip(1))
-        .env(GUARD, getpid().to_string())
+        .env(WARDEN, getpid().to_string())
         .spawn()?;
     let status = supervisor.wait()?;
     end_orphans()?;
