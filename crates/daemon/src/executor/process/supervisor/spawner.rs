@@ -23,8 +23,9 @@ use super::super::layout::Layout;
 use super::super::words::Order;
 use super::{Event, STACK, output, system};
 
-/// Threads that fork, at most: what they contend for is in the system.
-const THREADS_MAX: usize = 8;
+/// Threads that fork, at most: what they contend for is in the system. Two for each core, for each waits in its fork until
+/// the child runs its own program.
+const THREADS_MAX: usize = 16;
 /// What shells say of a program that they do not find, and of one that they cannot run.
 const NOT_FOUND: i32 = 127;
 const NOT_RUN: i32 = 126;
@@ -78,7 +79,7 @@ impl Spawner {
             spawned: Mutex::default(),
             forking: RwLock::default(),
         });
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+        let threads = (2 * thread::available_parallelism().map_or(1, usize::from)).min(THREADS_MAX);
         for number in 0..threads {
             let (queue, shared, events) = (Arc::clone(&queue), Arc::clone(&shared), events.clone());
             let thread = thread::Builder::new().name(format!("spawner {number}")).stack_size(STACK);
