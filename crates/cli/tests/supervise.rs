@@ -9,7 +9,7 @@ use shoal_daemon::executor::process::{Launch, Setup};
 fn node_can_have_its_tasks_run_by_this_program() {
     let folder = tempfile::tempdir().unwrap();
     let launch = Launch { program: env!("CARGO_BIN_EXE_shoal").into(), arguments: vec!["supervise".into()] };
-    let process = Process::open(Setup { launch, ..Setup::new(folder.path(), [""; 0]) }).unwrap();
+    let process = Process::open(Setup::new(folder.path(), launch)).unwrap();
     let supervisor = format!("/proc/{}/cmdline", process.supervisor());
     let command = std::fs::read(&supervisor).unwrap();
     assert!(command.split(|&byte| byte == 0).any(|word| word == b"supervise"));

@@ -76,8 +76,7 @@ impl Machine for Supervised {
     fn executor(&mut self) -> Box<dyn Executor<Node>> {
         let program = env!("CARGO_BIN_EXE_shoal-supervise").into();
         let launch = process::Launch { program, arguments: Vec::new() };
-        let setup = process::Setup { launch, ..process::Setup::new(&self.home, [""; 0]) };
-        let process = Process::open(setup).unwrap();
+        let process = Process::open(process::Setup::new(&self.home, launch)).unwrap();
         self.supervisor = Some(Pid::from_raw(process.supervisor() as i32));
         Box::new(process)
     }

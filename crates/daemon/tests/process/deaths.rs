@@ -84,6 +84,19 @@ fn tasks_die_with_their_supervisor_and_are_lost() {
 }
 
 #[test]
+fn tasks_die_with_their_supervisor_though_no_daemon_is_there_and_however_they_hide() {
+    let mut machine = Machine::new();
+    let hidden = "env -i setsid sh -c 'echo $$ > hidden; sleep 1000; true' & echo $$ > leader; wait";
+    machine.start(1, sh(hidden), HOUR);
+    let tree = ["leader", "hidden"].map(|name| machine.pid(task(1), name));
+    let supervisor = machine.supervisor();
+    machine.kill_daemon();
+    assert!(tree.iter().all(|&pid| lives(pid)));
+    kill(supervisor, Signal::SIGKILL).unwrap();
+    wait_until("all of it dies", || tree.iter().all(|&pid| !lives(pid)));
+}
+
+#[test]
 fn end_on_disk_outlives_the_supervisor() {
     let mut machine = Machine::new();
     assert_eq!(machine.runs(1, sh("exit 8")).exit, Exit::Code(8));

@@ -42,7 +42,7 @@ pub fn sh(script: &str) -> Job {
 
 pub fn setup(home: &Path) -> Setup {
     let program = env!("CARGO_BIN_EXE_shoal-supervise").into();
-    Setup { launch: Launch { program, arguments: Vec::new() }, ..Setup::new(home, [""; 0]) }
+    Setup::new(home, Launch { program, arguments: Vec::new() })
 }
 
 impl Machine {

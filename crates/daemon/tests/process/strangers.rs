@@ -30,6 +30,10 @@ fn garbage_on_the_socket_harms_nobody() {
     says(&machine, &[]);
     says(&machine, &[&hello[..], &[2, 0, 3, 0, 0, 0, 0xa0, 0xff, 0xff]].concat());
     says(&machine, &[&hello[..], &[99, 0, 1, 0, 0, 0, 7], &[2, 0, 255, 255, 255, 255]].concat());
+    // A version that is no longer understood.
+    says(&machine, &[1, 0, 3, 0, 0, 0, 0xa1, 0, 0]);
+    let log = std::fs::read_to_string(machine.home().join("supervisor/log")).unwrap();
+    assert!(log.contains("version 0, and none before 1"), "{log}");
     let supervisor = machine.supervisor();
     std::fs::write(machine.home().join("go"), "").unwrap();
     assert_eq!(machine.hears_of(task(1)), Exit::Code(4));

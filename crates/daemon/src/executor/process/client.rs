@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
@@ -160,8 +160,9 @@ impl Client {
         line.write_all(&hello)?;
         let mut from = BufReader::new(line.try_clone()?);
         let Some(Answer::Welcome(welcome)) = words::next(&mut from)? else {
-            return Err(io::Error::from(io::ErrorKind::ConnectionAborted).into());
+            return Err(words::Error::NoHello);
         };
+        words::understood(welcome.version)?;
         line.set_read_timeout(None)?;
         self.supervisor.store(welcome.pid, Ordering::SeqCst);
 

@@ -71,7 +71,7 @@ pub struct Setup {
     pub hears: Box<dyn FnMut(&Ended) + Send>,
 }
 
-/// A command that calls [`supervisor::main`] with its last argument, to which the node's folder is added.
+/// A command that calls [`supervisor::main`] with its last argument, which is the node's folder.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// The program.
@@ -104,17 +104,18 @@ pub enum Error {
 }
 
 impl Setup {
-    /// An executor with the usual limits, whose supervisor is this program with other arguments.
-    pub fn new(home: impl Into<PathBuf>, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Setup {
+    /// An executor with the usual limits.
+    pub fn new(home: impl Into<PathBuf>, launch: Launch) -> Setup {
+        Setup { home: home.into(), launch, grace: GRACE, output_max: OUTPUT_MAX, hears: Box::new(|_| {}) }
+    }
+}
+
+impl Launch {
+    /// This program itself, with other arguments.
+    pub fn itself(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Launch {
         // Whatever the file is called by now, and even if a newer one has taken its place.
         let program = "/proc/self/exe".into();
-        Setup {
-            home: home.into(),
-            launch: Launch { program, arguments: arguments.into_iter().map(Into::into).collect() },
-            grace: GRACE,
-            output_max: OUTPUT_MAX,
-            hears: Box::new(|_| {}),
-        }
+        Launch { program, arguments: arguments.into_iter().map(Into::into).collect() }
     }
 }
 

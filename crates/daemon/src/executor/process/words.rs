@@ -24,6 +24,8 @@ use shoal_protocols::node::{Exit, Task};
 
 /// The language spoken here.
 pub(super) const VERSION: u16 = 1;
+/// The oldest that is still understood: who speaks an older one is not spoken to.
+pub(super) const VERSION_LEAST: u16 = 1;
 /// The most bytes of a payload: a job's script, arguments and environment are smaller.
 pub(super) const PAYLOAD_MAX: usize = 1 << 20;
 
@@ -157,10 +159,19 @@ impl Record for Entry {
 pub(super) enum Error {
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
+    #[error("the other side speaks version {0}, and none before {VERSION_LEAST} is understood here")]
+    TooOld(u16),
+    #[error("it said something else before it said who it is")]
+    NoHello,
     #[error("a frame of {0} bytes, at most {PAYLOAD_MAX}")]
     TooLong(usize),
     #[error("a frame of kind {kind} that makes no sense: {what}")]
     Nonsense { kind: u16, what: minicbor::decode::Error },
+}
+
+/// Whether a language is understood.
+pub(super) fn understood(version: u16) -> Result<(), Error> {
+    if version < VERSION_LEAST { Err(Error::TooOld(version)) } else { Ok(()) }
 }
 
 /// What can be framed.

@@ -54,7 +54,8 @@ fn hear(number: u64, stream: &UnixStream, events: &SyncSender<Event>) -> Result<
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut from = BufReader::new(stream);
-    let Some(Request::Hello(_)) = words::next(&mut from)? else { return Ok(()) };
+    let Some(Request::Hello(hello)) = words::next(&mut from)? else { return Err(words::Error::NoHello) };
+    words::understood(hello.version)?;
     stream.set_read_timeout(None)?;
 
     let (answers, waiting) = mpsc::sync_channel(ANSWERS_MAX);
