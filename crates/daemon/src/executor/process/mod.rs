@@ -45,7 +45,7 @@ use crate::inbox::Completion;
 use client::{Client, Event};
 use layout::Layout;
 
-/// How long a task may take to end once it is told to, where nobody says.
+/// How long a task may take to end once it is told to, where nobody says. One that is deaf stays as long beyond its limit.
 pub const GRACE: Span = Span::from_secs(5);
 /// The most of each output of a task, where nobody says.
 pub const OUTPUT_MAX: Size = Size::from_mib(64);

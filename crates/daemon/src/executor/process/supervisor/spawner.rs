@@ -231,12 +231,51 @@ fn write_script(folder: &Path, text: &str) -> io::Result<Vec<OsString>> {
 }
 
 fn cannot_run(folder: &Path, program: &str, error: &io::Error) -> Failed {
-    let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
     let reason = format!("cannot run `{program}`: {error}");
     output::say(&folder.join(output::NAMES[1]), &reason);
-    Failed { exit: Exit::Code(code), reason }
+    Failed { exit: exit_for(error), reason }
+}
+
+/// How a task ends that could not be forked: as a shell would say, unless it is the machine that has run out of something.
+fn exit_for(error: &io::Error) -> Exit {
+    use nix::libc::{EAGAIN, EMFILE, ENFILE, ENOMEM};
+    match error.raw_os_error() {
+        Some(EAGAIN | EMFILE | ENFILE | ENOMEM) => Exit::NotStarted,
+        _ if error.kind() == io::ErrorKind::NotFound => Exit::Code(NOT_FOUND),
+        _ => Exit::Code(NOT_RUN),
+    }
 }
 
 fn not_started(doing: &str, path: &Path, error: &io::Error) -> Failed {
     Failed { exit: Exit::NotStarted, reason: format!("cannot {doing} {}: {error}", path.display()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_that_cannot_be_run_is_told_from_a_machine_that_cannot_run_it() {
+        use nix::libc::{EACCES, EAGAIN, EMFILE, ENOENT, ENOEXEC, ENOMEM};
+        let exit = |error| exit_for(&io::Error::from_raw_os_error(error));
+        assert_eq!(exit(ENOENT), Exit::Code(127));
+        assert_eq!([EACCES, ENOEXEC].map(exit), [Exit::Code(126); 2]);
+        assert_eq!([EAGAIN, EMFILE, ENOMEM].map(exit), [Exit::NotStarted; 3]);
+    }
+
+    #[test]
+    fn first_line_of_a_script_is_read_as_the_system_reads_it() {
+        let read = |text: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let argv = write_script(folder.path(), text).unwrap();
+            let (script, interpreter) = argv.split_last().unwrap();
+            assert_eq!(fs::read_to_string(script).unwrap(), text);
+            interpreter.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(read("#!/bin/bash\n"), ["/bin/bash"]);
+        assert_eq!(read("#! /usr/bin/env -S python3 -u \nprint()"), ["/usr/bin/env", "-S python3 -u"]);
+        for plain in ["echo hi", "#!\n", "# no interpreter\n"] {
+            assert_eq!(read(plain), ["/bin/sh"], "{plain}");
+        }
+    }
 }
