@@ -29,6 +29,9 @@ use super::spawner::{Failed, Spawned, Spawner};
 use super::{Event, TASKS_MAX, ended, output, system};
 use crate::store;
 
+/// The least time between two syncs. A sync holds up whoever makes folders, so that a busy supervisor makes fewer and
+/// larger groups; one that is not waits for nothing.
+const PACE: Duration = Duration::from_millis(5);
 /// How often outputs are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a supervisor without daemon and tasks stays: all that it knows is on disk.
@@ -54,6 +57,8 @@ pub(super) struct Keeper {
     starts: Vec<Order>,
     /// To be told then.
     news: Vec<(u64, Ended)>,
+    /// When something was last made durable.
+    synced: Instant,
     /// When outputs were looked at last.
     looked: Instant,
     /// Since when nobody needs us.
@@ -99,6 +104,7 @@ impl Keeper {
             alarms: BTreeSet::new(),
             starts: Vec::new(),
             news: Vec::new(),
+            synced: Instant::now(),
             looked: Instant::now(),
             idle_since: Some(Instant::now()),
         }
@@ -112,6 +118,7 @@ impl Keeper {
                 Some(at) => inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
             }
             .ok();
+            std::thread::sleep(PACE.saturating_sub(self.synced.elapsed()));
             let mut left = TURN_MAX;
             while let Some(event) = next {
                 self.on_event(event)?;
@@ -153,7 +160,9 @@ impl Keeper {
         self.reap()?;
         self.bury()?;
 
-        self.ledger.sync()?;
+        if self.ledger.sync()? {
+            self.synced = Instant::now();
+        }
         for order in self.starts.drain(..) {
             self.spawner.start(order);
         }

@@ -70,13 +70,14 @@ impl Ledger {
         Ok(Some(oldest))
     }
 
-    /// Makes all that was written durable.
-    pub fn sync(&mut self) -> Result<(), store::Error> {
-        if std::mem::take(&mut self.written) {
+    /// Makes all that was written durable, and says whether there was anything.
+    pub fn sync(&mut self) -> Result<bool, store::Error> {
+        let written = std::mem::take(&mut self.written);
+        if written {
             self.journal.sync()?;
             self.journal.tidy()?;
         }
-        Ok(())
+        Ok(written)
     }
 }
 
