@@ -25,7 +25,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let Arguments { command, output } = Arguments::parse();
     match command.run(output) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => error.tell(),
     }
 }

@@ -22,6 +22,7 @@
 //! | the clock never runs backwards in one life | [`clock`] |
 //! | a flood of messages keeps out neither users nor outcomes | [`inbox`]: a bound for each class |
 //! | each action ends at most once, also across lives | [`executor`]: a [`Completion`] is used up |
+//! | a task starts at most once, also across lives | [`executor::process`]: on disk before the fork |
 //! | who sends is who it says it is | [`network`] |
 //!
 //! A node in real time, from its folder to its end:
@@ -54,10 +55,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! That real nodes tell their users what simulated ones do is `tests/conformance`: one script for each conversation, two
-//! arms. What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one
-//! process, sockets come; a [`Pretend`] machine only takes time, processes come; the [`Journal`] is a plain file, a
-//! database that users can look into may come.
+//! That real nodes tell their users what simulated ones do is `tests/conformance`: one script for each conversation, and
+//! an arm for each way to run it. A machine is a [`Pretend`], which only takes time, or a [`Process`], which runs programs.
+//! What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one process,
+//! sockets come; the [`Journal`] is a plain file, a database that users can look into may come.
 
 pub mod clock;
 pub mod driver;
@@ -69,6 +70,7 @@ pub mod store;
 pub use clock::Clock;
 pub use driver::{Driver, Fault, Running, Setup};
 pub use executor::pretend::Pretend;
+pub use executor::process::Process;
 pub use executor::{Executor, Idle};
 pub use inbox::{Completion, Mailbox, Refused};
 pub use network::Network;

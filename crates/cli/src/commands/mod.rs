@@ -2,6 +2,9 @@
 
 mod bench;
 mod sim;
+mod supervise;
+
+use std::process::ExitCode;
 
 use crate::error::Error;
 use crate::output::Options;
@@ -15,14 +18,19 @@ pub enum Command {
     /// Measure how fast this program is
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Run the tasks of a node; a node starts this by itself
+    #[command(hide = true)]
+    Supervise(supervise::Arguments),
 }
 
 impl Command {
-    /// Does it.
-    pub fn run(self, output: Options) -> Result<(), Error> {
+    /// Does it, and says what the program ends with.
+    pub fn run(self, output: Options) -> Result<ExitCode, Error> {
         match self {
-            Command::Sim(command) => command.run(output),
-            Command::Bench(command) => command.run(output),
+            Command::Sim(command) => command.run(output)?,
+            Command::Bench(command) => command.run(output)?,
+            Command::Supervise(arguments) => return Ok(supervise::run(&arguments)),
         }
+        Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,6 +1,7 @@
 //! Does what only a machine can do, and says later what came of it.
 
 pub mod pretend;
+pub mod process;
 
 use shoal_model::Time;
 use shoal_protocols::{Never, Protocol};

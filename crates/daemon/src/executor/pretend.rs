@@ -1,8 +1,8 @@
 //! A machine that pretends: its processes take the time they are told, and do nothing else.
 //!
-//! It stands where the executor of real processes will, so that the driver can be run with jobs before there is one:
-//! same actions, same outcomes, real time, no process. It knows three programs, `sleep SECONDS`, `true` and `false`; any
-//! other ends at once with 127, as a shell says of what it does not find.
+//! It stands where the executor of real [processes](super::process) does, so that a driver can be run with jobs that cost
+//! nothing: same actions, same outcomes, real time, no process. It knows three programs, `sleep SECONDS`, `true` and
+//! `false`; any other ends at once with 127, as a shell says of what it does not find.
 //!
 //! ```text
 //! node, first life ── Start ──▶┐

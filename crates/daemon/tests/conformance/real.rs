@@ -1,4 +1,5 @@
-//! The real arm: a thread, a real clock and a journal for each node, and a switchboard between them.
+//! The real arm: a thread, a real clock and a journal for each node, and a switchboard between them. Its machines
+//! pretend, or run real processes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,8 +8,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rand_xoshiro::rand_core::SeedableRng;
-use shoal_daemon::{Clock, Driver, Journal, Network, Pretend, Running, Setup, Store, Switchboard, store};
+use shoal_daemon::executor::process;
+use shoal_daemon::{
+    Clock, Driver, Executor, Journal, Network, Pretend, Process, Running, Setup, Store, Switchboard, store,
+};
 use shoal_model::{NodeId, Time};
 use shoal_protocols::Chance;
 use shoal_protocols::node::{Command, Event, Key, Message, Node, Record};
@@ -19,22 +25,71 @@ use crate::arm::{Arm, NODES, configuration, others};
 /// Long enough for a machine that does something else as well; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub struct Real {
+pub struct Real<M: Machine> {
     folder: TempDir,
     clock: Clock,
     started: Instant,
     switchboard: Switchboard<Node>,
-    up: BTreeMap<NodeId, Up>,
+    up: BTreeMap<NodeId, Up<M>>,
     told: Told,
 }
 
 type Told = Arc<Mutex<Vec<(NodeId, Event)>>>;
 
 /// A machine that is on.
-struct Up {
+struct Up<M> {
     running: Running<Node>,
     fuse: Fuse,
-    machine: Pretend,
+    machine: M,
+}
+
+/// What runs tasks, and outlives the program that drives the node. Dropped, it is switched off.
+pub trait Machine: Sized {
+    /// Switches a machine on whose disk is this folder.
+    fn on(home: &Path) -> Self;
+
+    /// Its executor, for one life of the node.
+    fn executor(&mut self) -> Box<dyn Executor<Node>>;
+}
+
+impl Machine for Pretend {
+    fn on(_home: &Path) -> Pretend {
+        Pretend::new().unwrap()
+    }
+
+    fn executor(&mut self) -> Box<dyn Executor<Node>> {
+        Box::new(self.clone())
+    }
+}
+
+/// A machine with real processes.
+pub struct Supervised {
+    home: PathBuf,
+    supervisor: Option<Pid>,
+}
+
+impl Machine for Supervised {
+    fn on(home: &Path) -> Supervised {
+        Supervised { home: home.to_owned(), supervisor: None }
+    }
+
+    fn executor(&mut self) -> Box<dyn Executor<Node>> {
+        let program = env!("CARGO_BIN_EXE_shoal-supervise").into();
+        let launch = process::Launch { program, arguments: Vec::new() };
+        let process = Process::open(process::Setup::new(&self.home, launch)).unwrap();
+        self.supervisor = Some(Pid::from_raw(process.supervisor() as i32));
+        Box::new(process)
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let Some(supervisor) = self.supervisor else { return };
+        kill(supervisor, Signal::SIGKILL).unwrap();
+        // Its warden ends what it leaves behind; what runs nevertheless is ended when the folder is used again.
+        let lock = std::fs::File::open(self.home.join("supervisor/lock")).unwrap();
+        lock.lock().unwrap();
+    }
 }
 
 /// What cuts a node off from its disk, its peers and its users: before a sync, or right after one.
@@ -103,14 +158,14 @@ impl<N: Network<Message>> Network<Message> for Fused<N> {
     }
 }
 
-impl Real {
+impl<M: Machine> Real<M> {
     /// The folder of a node's journal.
     pub fn home(&self, node: NodeId) -> PathBuf {
         self.folder.path().join(node.to_string())
     }
 
     /// Stops only the program that drives the node; what runs on its machine runs on.
-    pub fn kill(&mut self, node: NodeId) -> Pretend {
+    pub fn kill(&mut self, node: NodeId) -> M {
         let Up { running, fuse, machine } = self.up.remove(&node).expect("the node is up");
         fuse.blow();
         self.switchboard.disconnect(node);
@@ -121,7 +176,7 @@ impl Real {
     }
 
     /// Starts the program again on its machine.
-    pub fn start(&mut self, me: NodeId, machine: Pretend) {
+    pub fn start(&mut self, me: NodeId, mut machine: M) {
         let home = self.home(me);
         std::fs::create_dir_all(&home).unwrap();
         let opened = Journal::open(&home).unwrap();
@@ -136,7 +191,7 @@ impl Real {
             clock: self.clock,
             store: Box::new(Fused { fuse: fuse.clone(), part: opened.journal }),
             network: Box::new(Fused { fuse: fuse.clone(), part: line }),
-            executor: Box::new(machine.clone()),
+            executor: machine.executor(),
             reports: Box::new(move |_, event| {
                 if !cut.is_blown() {
                     told.lock().unwrap().push((me, event));
@@ -159,8 +214,8 @@ impl Real {
     }
 }
 
-impl Arm for Real {
-    fn new() -> Real {
+impl<M: Machine> Arm for Real<M> {
+    fn new() -> Real<M> {
         let mut arm = Real {
             folder: tempfile::tempdir().unwrap(),
             clock: Clock::new(),
@@ -188,7 +243,8 @@ impl Arm for Real {
     }
 
     fn restart(&mut self, node: NodeId) {
-        self.start(node, Pretend::new().unwrap());
+        let machine = M::on(&self.home(node));
+        self.start(node, machine);
     }
 
     fn told(&mut self) -> Vec<(NodeId, Event)> {
@@ -202,5 +258,14 @@ impl Arm for Real {
     fn wait(&mut self) -> bool {
         std::thread::sleep(Duration::from_millis(2));
         self.started.elapsed() < PATIENCE
+    }
+}
+
+impl<M: Machine> Drop for Real<M> {
+    fn drop(&mut self) {
+        // Before its machine is off: a node that is alive would have its supervisor started again.
+        for node in self.up.keys().copied().collect::<Vec<_>>() {
+            drop(self.kill(node));
+        }
     }
 }

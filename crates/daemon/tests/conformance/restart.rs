@@ -1,21 +1,21 @@
 //! What only real nodes can show: a journal that was written until the machine died, and a machine that lives on.
 
-use shoal_daemon::Journal;
+use shoal_daemon::{Journal, Pretend};
 use shoal_model::{Job, JobId, NodeId, Resources, Span};
 use shoal_protocols::node::{Event, Record};
 
 use crate::arm::{Arm, ENTRY};
-use crate::real::Real;
+use crate::real::{Machine, Real, Supervised};
 use crate::told::{Gaps, story};
 
-fn accepted(arm: &mut Real) -> Vec<JobId> {
+fn accepted(arm: &mut Real<Pretend>) -> Vec<JobId> {
     let told = arm.told().into_iter();
     told.filter_map(|(_, event)| if let Event::Accepted(job) = event { Some(job) } else { None }).collect()
 }
 
 #[test]
 fn all_that_was_acknowledged_is_there_after_a_crash() {
-    let mut arm = Real::new();
+    let mut arm = Real::<Pretend>::new();
     let begin = Some(arm.now() + Span::from_hours(5));
     for number in 0..50 {
         arm.submit(number, Job { begin, ..Job::command(["true"]) });
@@ -40,9 +40,8 @@ fn all_that_was_acknowledged_is_there_after_a_crash() {
     assert_eq!(owned, kept);
 }
 
-#[test]
-fn task_goes_on_while_the_program_that_drives_its_node_is_killed_and_started_again() {
-    let mut arm = Real::new();
+fn goes_on<M: Machine>() {
+    let mut arm = Real::<M>::new();
     let job = arm.submit(1, Job { resources: Resources::cores(2), ..Job::command(["sleep", "0.5"]) });
     arm.hear(job, 3);
     let node = arm.nodes_of(job)[0];
@@ -53,8 +52,13 @@ fn task_goes_on_while_the_program_that_drives_its_node_is_killed_and_started_aga
 }
 
 #[test]
-fn end_that_came_while_nobody_drove_the_node_is_told_later() {
-    let mut arm = Real::new();
+fn task_goes_on_while_the_program_that_drives_its_node_is_killed_and_started_again() {
+    goes_on::<Pretend>();
+    goes_on::<Supervised>();
+}
+
+fn ends_meanwhile<M: Machine>() {
+    let mut arm = Real::<M>::new();
     let job = arm.submit(1, Job { resources: Resources::cores(2), ..Job::command(["sleep", "0.1"]) });
     arm.hear(job, 3);
     let node = arm.nodes_of(job)[0];
@@ -65,9 +69,15 @@ fn end_that_came_while_nobody_drove_the_node_is_told_later() {
     arm.settle(Gaps::None);
 }
 
+#[test]
+fn end_that_came_while_nobody_drove_the_node_is_told_later() {
+    ends_meanwhile::<Pretend>();
+    ends_meanwhile::<Supervised>();
+}
+
 /// A machine dies at a given place of its writing while a job goes through it, and comes back with its disk.
 fn dies_and_comes_back(victim: NodeId, half_syncs: i64, job: Job) {
-    let mut arm = Real::new();
+    let mut arm = Real::<Pretend>::new();
     arm.crash_after(victim, half_syncs);
     let id = arm.submit(1, job.clone());
     arm.wait_until("the machine dies or the job ends", |arm| {

@@ -1,16 +1,17 @@
-//! The conversations, each written once and held in both arms.
+//! The conversations, each written once and held in every arm.
 
+use shoal_daemon::Pretend;
 use shoal_model::job::Mode;
 use shoal_model::{Job, NodeId, Resources, Span};
 use shoal_protocols::node::{Command, Event};
 use shoal_protocols::scheduling::Stuck;
 
 use crate::arm::{Arm, ENTRY, NODES};
-use crate::real::Real;
+use crate::real::{Real, Supervised};
 use crate::simulated::Simulated;
 use crate::told::Gaps;
 
-macro_rules! in_both_arms {
+macro_rules! in_every_arm {
     ($($script:ident)*) => {
         mod simulated {
             $(#[test]
@@ -22,13 +23,20 @@ macro_rules! in_both_arms {
         mod real {
             $(#[test]
             fn $script() {
-                super::$script(<super::Real as super::Arm>::new());
+                super::$script(<super::Real<super::Pretend> as super::Arm>::new());
+            })*
+        }
+
+        mod processes {
+            $(#[test]
+            fn $script() {
+                super::$script(<super::Real<super::Supervised> as super::Arm>::new());
             })*
         }
     };
 }
 
-in_both_arms! {
+in_every_arm! {
     single_job_runs_to_its_end
     gang_starts_together_and_ends_as_one
     two_cores_run_two_jobs_and_the_third_waits_its_turn

@@ -1,0 +1,315 @@
+//! The daemon's end of the line: remembers what it waits for, and asks again when a connection breaks.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shoal_model::{Span, Time};
+use shoal_protocols::Shared;
+use shoal_protocols::node::{Action, Brief, Exit, Node, Outcome, Task};
+
+use super::layout::Layout;
+use super::words::{self, Answer, Ended, Hello, Order, Request, VERSION, Word};
+use super::{Error, Setup};
+use crate::inbox::Completion;
+
+/// How long a supervisor may take to come up, and to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks whether it is up.
+const PAUSE: Duration = Duration::from_millis(2);
+/// How long one that is said to be at work may stay silent.
+const ANOTHER: Duration = Duration::from_millis(50);
+/// Between two attempts to have one.
+const RETRY: Duration = Duration::from_millis(500);
+/// How late a task may still be handed over: its fellows would wait for it in vain.
+const LATE: Duration = Duration::from_secs(10);
+
+/// What reaches the client.
+pub(super) enum Event {
+    /// By the driver.
+    Asked { now: Time, action: Action, completion: Completion<Node> },
+    /// By the supervisor, on the connection with this number.
+    Heard(u64, Ended),
+    /// The connection with this number is over.
+    Broken(u64),
+    /// The executor is dropped.
+    Leave,
+}
+
+/// All that the executor's thread owns.
+pub(super) struct Client {
+    layout: Layout,
+    setup: Setup,
+    events: Sender<Event>,
+    supervisor: Arc<AtomicU32>,
+    line: Option<UnixStream>,
+    /// Counts connections, so that late words of an old one are known.
+    number: u64,
+    /// What was asked for and has not ended.
+    waiting: BTreeMap<Task, Waiting>,
+    /// What is to be said.
+    out: Vec<u8>,
+    /// A warden that we started, to be reaped when it ends.
+    warden: Option<Child>,
+}
+
+struct Waiting {
+    ask: Ask,
+    since: Instant,
+    /// It may have reached a supervisor.
+    handed_over: bool,
+    stop: bool,
+    completion: Completion<Node>,
+}
+
+enum Ask {
+    Start { brief: Shared<Brief>, limit: Span },
+    Adopt,
+}
+
+impl Client {
+    pub fn new(layout: Layout, setup: Setup, events: Sender<Event>, supervisor: Arc<AtomicU32>) -> Client {
+        Client {
+            layout,
+            setup,
+            events,
+            supervisor,
+            line: None,
+            number: 0,
+            waiting: BTreeMap::new(),
+            out: Vec::new(),
+            warden: None,
+        }
+    }
+
+    /// Speaks until the executor is dropped.
+    pub fn run(mut self, inbox: &Receiver<Event>) {
+        loop {
+            let mut next = match self.line {
+                Some(_) => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                None => inbox.recv_timeout(RETRY),
+            }
+            .ok();
+            while let Some(event) = next {
+                match event {
+                    Event::Asked { now, action, completion } => self.on_action(now, action, completion),
+                    Event::Heard(number, ended) if number == self.number => self.on_ended(&ended),
+                    Event::Broken(number) if number == self.number => self.line = None,
+                    Event::Heard(..) | Event::Broken(_) => {}
+                    Event::Leave => {
+                        self.say();
+                        self.hang_up();
+                        return;
+                    }
+                }
+                next = inbox.try_recv().ok();
+            }
+            if self.line.is_none() {
+                match self.connect() {
+                    Ok(()) => self.ask_again(),
+                    Err(_) => self.give_up_late_starts(),
+                }
+            }
+            self.say();
+        }
+    }
+
+    /// Connects to the supervisor that there is, or to one that is started for it.
+    pub fn connect(&mut self) -> Result<(), Error> {
+        self.hang_up();
+        self.number += 1;
+        if self.call().is_ok() {
+            return Ok(());
+        }
+        let until = Instant::now() + PATIENCE;
+        loop {
+            self.launch()?;
+            let failed = loop {
+                if self.call().is_ok() {
+                    return Ok(());
+                }
+                let ended = self.warden.as_mut().and_then(|warden| warden.try_wait().ok().flatten());
+                match ended {
+                    Some(status) => break !status.success(),
+                    None if Instant::now() > until => break true,
+                    None => thread::sleep(PAUSE),
+                }
+            };
+            if failed || Instant::now() > until {
+                return Err(Error::NoAnswer { home: self.setup.home.clone(), log: self.layout.log() });
+            }
+            // It found another at work: one that is still coming up, or one that was about to leave.
+            thread::sleep(ANOTHER);
+        }
+    }
+
+    /// Greets whoever listens.
+    fn call(&mut self) -> Result<(), words::Error> {
+        let mut line = self.layout.with_socket(UnixStream::connect)?;
+        line.set_read_timeout(Some(PATIENCE))?;
+        let mut hello = Vec::new();
+        Request::Hello(Hello { version: VERSION }).write(&mut hello);
+        line.write_all(&hello)?;
+        let mut from = BufReader::new(line.try_clone()?);
+        let Some(Answer::Welcome(welcome)) = words::next(&mut from)? else {
+            return Err(words::Error::NoHello);
+        };
+        words::understood(welcome.version)?;
+        line.set_read_timeout(None)?;
+        self.supervisor.store(welcome.pid, Ordering::SeqCst);
+
+        let (events, number) = (self.events.clone(), self.number);
+        thread::Builder::new().name("supervisor".to_owned()).spawn(move || {
+            while let Ok(Some(answer)) = words::next(&mut from) {
+                if let Answer::Ended(ended) = answer
+                    && events.send(Event::Heard(number, ended)).is_err()
+                {
+                    return;
+                }
+            }
+            let _ = events.send(Event::Broken(number));
+        })?;
+        self.line = Some(line);
+        Ok(())
+    }
+
+    fn launch(&mut self) -> Result<(), Error> {
+        if let Some(warden) = &mut self.warden {
+            // One that ended is reaped; one that has not will let a second supervisor find the lock taken.
+            let _ = warden.try_wait();
+        }
+        let path = self.layout.log();
+        let log = File::options().create(true).append(true).open(&path);
+        let log = log.map_err(|source| Error::Io { doing: "open", path, source })?;
+        let launch = &self.setup.launch;
+        let started = Command::new(&launch.program)
+            .args(&launch.arguments)
+            .arg(self.layout.home())
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        let wrong = |source| Error::Io { doing: "start", path: launch.program.clone(), source };
+        self.warden = Some(started.map_err(wrong)?);
+        Ok(())
+    }
+
+    fn hang_up(&mut self) {
+        if let Some(line) = self.line.take() {
+            // Also ends the thread that reads from it.
+            let _ = line.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn on_action(&mut self, now: Time, action: Action, completion: Completion<Node>) {
+        let (task, ask) = match action {
+            Action::Start { task, brief, stop_at } => (task, Ask::Start { brief, limit: stop_at.since(now) }),
+            Action::Adopt(task) => (task, Ask::Adopt),
+            Action::Stop(task) => {
+                if let Some(waiting) = self.waiting.get_mut(&task) {
+                    waiting.stop = true;
+                    if self.line.is_some() {
+                        Request::Stop(task).write(&mut self.out);
+                    }
+                }
+                return;
+            }
+        };
+        match (&ask, self.waiting.get_mut(&task)) {
+            // A second start is none.
+            (Ask::Start { .. }, Some(_)) => return,
+            (Ask::Adopt, Some(waiting)) => {
+                waiting.completion = completion;
+                return;
+            }
+            (_, None) => {}
+        }
+        let waiting = Waiting { ask, since: Instant::now(), handed_over: false, stop: false, completion };
+        self.waiting.insert(task, waiting);
+        if self.line.is_some() {
+            self.ask(task);
+        }
+    }
+
+    /// Asks for one thing; all of this can be asked twice.
+    fn ask(&mut self, task: Task) {
+        let Some(waiting) = self.waiting.get_mut(&task) else { return };
+        let late = waiting.since.elapsed() > LATE;
+        match &waiting.ask {
+            // Started long ago, or never: in no case now.
+            Ask::Start { .. } if late => Request::Adopt(task).write(&mut self.out),
+            Ask::Adopt => Request::Adopt(task).write(&mut self.out),
+            Ask::Start { brief, limit } => {
+                let job = brief.envelope.job();
+                let order = Order {
+                    task,
+                    work: job.work.clone(),
+                    environment: job.environment.clone(),
+                    nodes: u32::try_from(brief.nodes.len()).unwrap_or(u32::MAX),
+                    cores: job.resources.cores,
+                    memory: job.resources.memory,
+                    limit: limit.saturating_sub(span(waiting.since.elapsed())),
+                    grace: self.setup.grace,
+                    output_max: self.setup.output_max.as_bytes(),
+                };
+                Request::Start(Box::new(order)).write(&mut self.out);
+            }
+        }
+        waiting.handed_over = true;
+        if waiting.stop {
+            Request::Stop(task).write(&mut self.out);
+        }
+    }
+
+    fn ask_again(&mut self) {
+        self.out.clear();
+        for task in self.waiting.keys().copied().collect::<Vec<_>>() {
+            self.ask(task);
+        }
+    }
+
+    fn say(&mut self) {
+        if let Some(line) = &mut self.line
+            && !self.out.is_empty()
+            && line.write_all(&self.out).is_err()
+        {
+            // The reader notices too, and all is asked again on the next line.
+            self.hang_up();
+        }
+        self.out.clear();
+    }
+
+    fn on_ended(&mut self, ended: &Ended) {
+        (self.setup.hears)(ended);
+        if let Some(waiting) = self.waiting.remove(&ended.task) {
+            waiting.completion.complete(Outcome(ended.task, ended.exit));
+        }
+    }
+
+    /// What no supervisor has heard of cannot have begun, and is too late now.
+    fn give_up_late_starts(&mut self) {
+        let late = |waiting: &Waiting| {
+            matches!(waiting.ask, Ask::Start { .. }) && !waiting.handed_over && waiting.since.elapsed() > LATE
+        };
+        let tasks: Vec<Task> =
+            self.waiting.iter().filter(|(_, waiting)| late(waiting)).map(|(&task, _)| task).collect();
+        for task in tasks {
+            if let Some(waiting) = self.waiting.remove(&task) {
+                waiting.completion.complete(Outcome(task, Exit::NotStarted));
+            }
+        }
+    }
+}
+
+fn span(duration: Duration) -> Span {
+    Span::from_micros(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,157 @@
+//! Real processes: each task a program in a folder of its own, run by a supervisor that outlives the daemon.
+//!
+//! ```text
+//! daemon: driver ── perform ──▶ client ══ socket ══▶ supervisor ── fork ──▶ task
+//!         driver ◀─ outcome ─── client ◀═════════════ supervisor ◀─ exit ─── task
+//! ```
+//!
+//! The [client](Process) starts a [`supervisor`] when none answers in the node's folder, and asks again for all that it
+//! waits for when a connection breaks. So a daemon that is killed finds its tasks again, or how they ended meanwhile, and
+//! a supervisor that is killed takes its tasks along and its successor says that they are lost. A task is started at most
+//! once for each job, epoch and rank, across all of these deaths: the supervisor has it on disk before it forks.
+//!
+//! What a task finds: an empty working folder with its `stdout` and `stderr` (and `script`, if it is one), nothing on
+//! standard input, the job's environment, a few variables of the machine's (`PATH`, `HOME`, `LANG` …), and
+//!
+//! | variable | value |
+//! |---|---|
+//! | `SHOAL_JOB`, `SHOAL_EPOCH`, `SHOAL_RANK` | which job, which of its placements, which part |
+//! | `SHOAL_NODES` | how many parts there are |
+//! | `SHOAL_CORES`, `SHOAL_MEMORY` | what was granted on this node; memory in bytes |
+//! | `SHOAL_SUPERVISOR` | the node's folder: how strays are found |
+//!
+//! For Linux.
+
+mod client;
+mod layout;
+pub mod supervisor;
+mod words;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use shoal_model::{Size, Span, Time};
+use shoal_protocols::node::{Action, Node};
+
+pub use words::{Ended, Usage};
+
+use super::Executor;
+use crate::inbox::Completion;
+use client::{Client, Event};
+use layout::Layout;
+
+/// How long a task may take to end once it is told to, where nobody says. One that is deaf stays as long beyond its limit.
+pub const GRACE: Span = Span::from_secs(5);
+/// The most of each output of a task, where nobody says.
+pub const OUTPUT_MAX: Size = Size::from_mib(64);
+
+/// The executor of real processes: the daemon's end of the line. Dropped, it leaves the tasks running.
+#[derive(Debug)]
+pub struct Process {
+    events: Sender<Event>,
+    supervisor: Arc<AtomicU32>,
+}
+
+/// What an executor is made of.
+pub struct Setup {
+    /// The node's folder.
+    pub home: PathBuf,
+    /// How a supervisor is started.
+    pub launch: Launch,
+    /// How long a task may take to end once it is told to: then it is killed.
+    pub grace: Span,
+    /// The most of each output of a task.
+    pub output_max: Size,
+    /// Hears how each task ended and what it took, on a thread of the executor's: must not wait.
+    pub hears: Box<dyn FnMut(&Ended) + Send>,
+}
+
+/// A command that calls [`supervisor::main`] with its last argument, which is the node's folder.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The program.
+    pub program: PathBuf,
+    /// What comes before the folder.
+    pub arguments: Vec<OsString>,
+}
+
+/// Why there is no executor.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It was started, and nobody answers.
+    #[error("the supervisor of {} does not answer; see {}", home.display(), log.display())]
+    NoAnswer {
+        /// The node's folder.
+        home: PathBuf,
+        /// Where it complains.
+        log: PathBuf,
+    },
+}
+
+impl Setup {
+    /// An executor with the usual limits.
+    pub fn new(home: impl Into<PathBuf>, launch: Launch) -> Setup {
+        Setup { home: home.into(), launch, grace: GRACE, output_max: OUTPUT_MAX, hears: Box::new(|_| {}) }
+    }
+}
+
+impl Launch {
+    /// This program itself, with other arguments.
+    pub fn itself(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Launch {
+        // Whatever the file is called by now, and even if a newer one has taken its place.
+        let program = "/proc/self/exe".into();
+        Launch { program, arguments: arguments.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl Process {
+    /// Finds the supervisor of a node's folder, or starts it.
+    pub fn open(setup: Setup) -> Result<Process, Error> {
+        let wrong = |doing, path: &PathBuf| {
+            let path = path.clone();
+            move |source| Error::Io { doing, path, source }
+        };
+        let layout = Layout::create(&setup.home).map_err(wrong("make a folder in", &setup.home))?;
+        let supervisor = Arc::new(AtomicU32::new(0));
+        let (events, inbox) = mpsc::channel();
+        let home = setup.home.clone();
+        let mut client = Client::new(layout, setup, events.clone(), Arc::clone(&supervisor));
+        client.connect()?;
+        let thread = thread::Builder::new().name("executor".to_owned());
+        thread.spawn(move || client.run(&inbox)).map_err(wrong("start a thread for", &home))?;
+        Ok(Process { events, supervisor })
+    }
+
+    /// The process id of the supervisor that was last spoken to.
+    pub fn supervisor(&self) -> u32 {
+        self.supervisor.load(Ordering::SeqCst)
+    }
+}
+
+impl Executor<Node> for Process {
+    fn perform(&mut self, now: Time, action: Action, completion: Completion<Node>) {
+        // The thread lives as long as this.
+        let _ = self.events.send(Event::Asked { now, action, completion });
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.events.send(Event::Leave);
+    }
+}

@@ -1,0 +1,413 @@
+//! The one thread that decides: what is started, what is stopped, what has ended and who is told.
+//!
+//! ```text
+//!           Start: on disk, then forked         its leader has ended: the rest of its tree is killed
+//!  unknown ───────────────────────────▶ runs ──────────────────────────────────────────────────────▶ ended, on disk,
+//!                                        │ Stop, or its limit: TERM      ▲                            then told
+//!                                        └────▶ may tidy up ─────────────┘ gone, or KILL after the grace
+//! ```
+//!
+//! A *turn* takes all that has come, as the driver's does, and makes what it wrote durable by one sync; then it forks
+//! and tells. A ledger that fails ends the supervisor, and with it every task: what is not on disk did not happen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::{Pid, getpgid};
+use shoal_model::{Size, Span};
+use shoal_protocols::node::{Exit, Task};
+
+use super::super::layout::Layout;
+use super::super::words::{Answer, Ended, Order, Request, Usage};
+use super::ledger::Ledger;
+use super::reaper::{self, Reaper};
+use super::spawner::{Failed, Spawned, Spawner};
+use super::{Event, TASKS_MAX, ended, output, system};
+use crate::store;
+
+/// The least time between two syncs. A sync holds up whoever makes folders, so that a busy supervisor makes fewer and
+/// larger groups; one that is not waits for nothing.
+const PACE: Duration = Duration::from_millis(5);
+/// How often outputs are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a supervisor without daemon and tasks stays: all that it knows is on disk.
+const LINGER: Duration = Duration::from_secs(2);
+/// What is taken in one turn, at most: nobody waits for ever.
+const TURN_MAX: usize = 1_024;
+
+/// All that the supervisor's main thread owns.
+pub(super) struct Keeper {
+    layout: Layout,
+    ledger: Ledger,
+    spawner: Spawner,
+    reaper: Reaper,
+    daemons: BTreeMap<u64, SyncSender<Answer>>,
+    tasks: BTreeMap<Task, Running>,
+    /// The first process of each task, until it is reaped.
+    leaders: BTreeMap<Pid, Task>,
+    /// The process group of each task.
+    groups: BTreeMap<Pid, Task>,
+    /// When something is to be done about a task.
+    alarms: BTreeSet<(Instant, Task)>,
+    /// To be forked once the ledger is durable.
+    starts: Vec<Order>,
+    /// To be told then.
+    news: Vec<(u64, Ended)>,
+    /// When something was last made durable.
+    synced: Instant,
+    /// When outputs were looked at last.
+    looked: Instant,
+    /// Since when nobody needs us.
+    idle_since: Option<Instant>,
+}
+
+/// A task that was forked, or is about to be.
+struct Running {
+    /// The daemon that is told.
+    asker: u64,
+    stage: Stage,
+    group: Option<Pid>,
+    alarm: Option<Instant>,
+    grace: Duration,
+    output_max: u64,
+    dropped: [u64; 2],
+    /// Why it is being ended.
+    cause: Option<Exit>,
+    /// It had its grace: whatever is left of it is killed.
+    no_mercy: bool,
+}
+
+enum Stage {
+    /// In the spawner's hands.
+    Forking,
+    /// Its first process lives.
+    Led(Pid),
+    /// Its first process has ended thus, and others of it may be left.
+    Leaderless(Exit, Usage),
+}
+
+impl Keeper {
+    pub fn new(layout: Layout, ledger: Ledger, spawner: Spawner, reaper: Reaper) -> Keeper {
+        Keeper {
+            layout,
+            ledger,
+            spawner,
+            reaper,
+            daemons: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            leaders: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            alarms: BTreeSet::new(),
+            starts: Vec::new(),
+            news: Vec::new(),
+            synced: Instant::now(),
+            looked: Instant::now(),
+            idle_since: Some(Instant::now()),
+        }
+    }
+
+    /// Works until nobody has needed it for a while.
+    pub fn run(&mut self, inbox: &Receiver<Event>) -> Result<(), store::Error> {
+        loop {
+            let mut next = match self.next_wake() {
+                None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(at) => inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
+            }
+            .ok();
+            std::thread::sleep(PACE.saturating_sub(self.synced.elapsed()));
+            let mut left = TURN_MAX;
+            while let Some(event) = next {
+                self.on_event(event)?;
+                left -= 1;
+                next = if left > 0 { inbox.try_recv().ok() } else { None };
+            }
+            self.turn()?;
+            if self.idle_since.is_some_and(|since| since.elapsed() >= LINGER) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        let look = if self.tasks.is_empty() { None } else { Some(self.looked + LOOK) };
+        let alarm = self.alarms.first().map(|alarm| alarm.0);
+        let leave = self.idle_since.map(|since| since + LINGER);
+        [look, alarm, leave].into_iter().flatten().min()
+    }
+
+    fn on_event(&mut self, event: Event) -> Result<(), store::Error> {
+        match event {
+            Event::Came(daemon, answers) => drop(self.daemons.insert(daemon, answers)),
+            Event::Gone(daemon) => drop(self.daemons.remove(&daemon)),
+            Event::Said(daemon, Request::Start(order)) => self.on_start(daemon, *order)?,
+            Event::Said(daemon, Request::Adopt(task)) => self.on_adopt(daemon, task),
+            Event::Said(_, Request::Stop(task)) => self.stop(task, Exit::Stopped),
+            Event::Said(_, Request::Hello(_)) | Event::Spawned => {}
+            Event::Reap => self.reaper.has_spoken(),
+        }
+        Ok(())
+    }
+
+    /// Does all that follows from what has come.
+    fn turn(&mut self) -> Result<(), store::Error> {
+        self.on_spawned()?;
+        self.ring_alarms();
+        self.look_at_outputs();
+        self.reap()?;
+        self.bury()?;
+
+        if self.ledger.sync()? {
+            self.synced = Instant::now();
+        }
+        for order in self.starts.drain(..) {
+            self.spawner.start(order);
+        }
+        for (daemon, ended) in self.news.drain(..) {
+            // One that takes nothing any more is cut off: its writer ends with the last sender.
+            if let Some(answers) = self.daemons.get(&daemon)
+                && answers.try_send(Answer::Ended(ended)).is_err()
+            {
+                self.daemons.remove(&daemon);
+            }
+        }
+        if self.tasks.values().any(|running| !matches!(running.stage, Stage::Forking)) {
+            self.reaper.wait();
+        }
+        let idle = self.tasks.is_empty() && self.daemons.is_empty();
+        self.idle_since = if idle { self.idle_since.or_else(|| Some(Instant::now())) } else { None };
+        Ok(())
+    }
+
+    fn on_start(&mut self, daemon: u64, order: Order) -> Result<(), store::Error> {
+        let task = order.task;
+        if self.ledger.get(task).is_some() {
+            // Never a second time: the daemon asks again after a broken connection, or in error.
+            self.on_adopt(daemon, task);
+            return Ok(());
+        }
+        self.ledger.begin(task)?;
+        let refused = match (self.tasks.len() < TASKS_MAX, order.limit > Span::ZERO) {
+            (true, true) => None,
+            (false, _) => Some(format!("{TASKS_MAX} tasks run here already")),
+            (_, false) => Some("its time was over before it could start".to_owned()),
+        };
+        if refused.is_some() {
+            return self.note(daemon, ended(task, Exit::NotStarted, refused));
+        }
+        let alarm = Instant::now().checked_add(micros(order.limit));
+        self.alarms.extend(alarm.map(|at| (at, task)));
+        let running = Running {
+            asker: daemon,
+            stage: Stage::Forking,
+            group: None,
+            alarm,
+            grace: micros(order.grace),
+            output_max: order.output_max,
+            dropped: [0; 2],
+            cause: None,
+            no_mercy: false,
+        };
+        self.tasks.insert(task, running);
+        self.starts.push(order);
+        Ok(())
+    }
+
+    fn on_adopt(&mut self, daemon: u64, task: Task) {
+        match (self.tasks.get_mut(&task), self.ledger.get(task)) {
+            (Some(running), _) => running.asker = daemon,
+            (None, Some(Some(ended))) => self.news.push((daemon, ended.clone())),
+            (None, _) => {
+                let reason = Some("it is not known here".to_owned());
+                self.news.push((daemon, ended(task, Exit::Lost, reason)));
+            }
+        }
+    }
+
+    /// Asks a task to end, and remembers why; what it does not do within its grace is done to it.
+    fn stop(&mut self, task: Task, cause: Exit) {
+        let Some(running) = self.tasks.get_mut(&task) else { return };
+        // One that has ended by itself and is being cleared away keeps its exit.
+        if running.cause.is_some() || matches!(running.stage, Stage::Leaderless(..)) {
+            return;
+        }
+        running.cause = Some(cause);
+        signal(&running.stage, Signal::SIGTERM);
+        let alarm = Instant::now().checked_add(running.grace);
+        if let Some(old) = std::mem::replace(&mut running.alarm, alarm) {
+            self.alarms.remove(&(old, task));
+        }
+        self.alarms.extend(alarm.map(|at| (at, task)));
+    }
+
+    fn ring_alarms(&mut self) {
+        let now = Instant::now();
+        while let Some(&(at, task)) = self.alarms.first().filter(|alarm| alarm.0 <= now) {
+            self.alarms.remove(&(at, task));
+            let Some(running) = self.tasks.get_mut(&task) else { continue };
+            running.alarm = None;
+            if running.cause.is_none() {
+                self.stop(task, Exit::Overran);
+            } else {
+                running.no_mercy = true;
+                signal(&running.stage, Signal::SIGKILL);
+            }
+        }
+    }
+
+    fn on_spawned(&mut self) -> Result<(), store::Error> {
+        for Spawned { task, result } in self.spawner.take() {
+            match result {
+                Ok(leader) => {
+                    let Some(running) = self.tasks.get_mut(&task) else { continue };
+                    self.leaders.insert(leader, task);
+                    self.groups.insert(leader, task);
+                    running.group = Some(leader);
+                    running.stage = Stage::Led(leader);
+                    // What was said to it while it was being forked.
+                    match (running.cause, running.no_mercy) {
+                        (None, _) => {}
+                        (Some(_), false) => signal(&running.stage, Signal::SIGTERM),
+                        (Some(_), true) => signal(&running.stage, Signal::SIGKILL),
+                    }
+                }
+                Err(Failed { exit, reason }) => self.end(task, ended(task, exit, Some(reason)))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_outputs(&mut self) {
+        if self.looked.elapsed() < LOOK {
+            return;
+        }
+        for (&task, running) in &mut self.tasks {
+            output::cut(&self.layout.attempt(task), running.output_max, &mut running.dropped);
+        }
+        self.looked = Instant::now();
+    }
+
+    /// Reaps all that has ended: first processes with what they took, orphans without.
+    fn reap(&mut self) -> Result<(), store::Error> {
+        let mut asked = None;
+        while let Some(pid) = reaper::next_ended(self.leaders.keys().copied()) {
+            if let Some(task) = self.leaders.remove(&pid) {
+                self.reap_leader(task, pid);
+            } else if asked != Some(pid) {
+                // An orphan, or a task so quick that its end comes before the word of its start.
+                asked = Some(pid);
+                drop(self.spawner.pause());
+                self.on_spawned()?;
+            } else {
+                reaper::discard(pid);
+            }
+        }
+        Ok(())
+    }
+
+    fn reap_leader(&mut self, task: Task, pid: Pid) {
+        let Some(running) = self.tasks.get_mut(&task) else { return };
+        if running.cause.is_none() {
+            running.no_mercy = true;
+        }
+        if running.no_mercy {
+            // While the leader is not reaped, the number of its group is nobody else's.
+            let _ = killpg(pid, Signal::SIGKILL);
+        }
+        let (exit, usage) = match wait4::try_wait4_pid(pid.as_raw() as u32) {
+            Ok(Some(used)) => (exit_of(used.status), usage_of(&used.rusage)),
+            Ok(None) | Err(_) => (Exit::Lost, Usage::default()),
+        };
+        running.stage = Stage::Leaderless(running.cause.unwrap_or(exit), usage);
+    }
+
+    /// Ends the tasks of which no process is left, and kills what is left of those that had their grace.
+    fn bury(&mut self) -> Result<(), store::Error> {
+        let mut gone: BTreeMap<Task, (Exit, Usage)> = BTreeMap::new();
+        for (&task, running) in &self.tasks {
+            if let Stage::Leaderless(exit, usage) = running.stage {
+                gone.insert(task, (exit, usage));
+            }
+        }
+        if gone.is_empty() {
+            return Ok(());
+        }
+        // Of a tree that has lost its root, the highest that lives is always an orphan: no need to look further down.
+        for orphan in system::children_of_main().unwrap_or_default() {
+            match self.task_of(orphan) {
+                Some(task) => {
+                    if gone.remove(&task).is_some() && self.tasks[&task].no_mercy {
+                        let _ = kill(orphan, Signal::SIGKILL);
+                    }
+                }
+                // It hides whose it is, or is dying: it may belong to any of them, so that none is over before it is gone.
+                None => {
+                    let _ = kill(orphan, Signal::SIGKILL);
+                    gone.clear();
+                }
+            }
+        }
+        for (task, (exit, usage)) in gone {
+            self.end(task, Ended { usage, ..ended(task, exit, None) })?;
+        }
+        Ok(())
+    }
+
+    /// The task that an orphan belongs to, by its group, or by its environment if it has left that.
+    fn task_of(&self, orphan: Pid) -> Option<Task> {
+        let group = getpgid(Some(orphan)).ok().and_then(|group| self.groups.get(&group));
+        group.copied().or_else(|| system::task_of(orphan, self.layout.home()))
+    }
+
+    /// Closes the books on a task.
+    fn end(&mut self, task: Task, mut ended: Ended) -> Result<(), store::Error> {
+        let Some(mut running) = self.tasks.remove(&task) else { return Ok(()) };
+        if let Some(alarm) = running.alarm {
+            self.alarms.remove(&(alarm, task));
+        }
+        // The system may have given the number to another task by now.
+        if let Some(group) = running.group
+            && self.groups.get(&group) == Some(&task)
+        {
+            self.groups.remove(&group);
+        }
+        output::finish(&self.layout.attempt(task), running.output_max, &mut running.dropped);
+        [ended.stdout_dropped, ended.stderr_dropped] = running.dropped;
+        self.note(running.asker, ended)
+    }
+
+    fn note(&mut self, daemon: u64, ended: Ended) -> Result<(), store::Error> {
+        if let Some(forgotten) = self.ledger.end(ended.clone())? {
+            self.spawner.remove(forgotten);
+        }
+        self.news.push((daemon, ended));
+        Ok(())
+    }
+}
+
+/// Sends a signal to the process group of a task whose leader lives.
+fn signal(stage: &Stage, signal: Signal) {
+    if let Stage::Led(leader) = *stage {
+        let _ = killpg(leader, signal);
+    }
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Lost,
+    }
+}
+
+fn usage_of(usage: &wait4::ResourceUsage) -> Usage {
+    let span = |time: Duration| Span::from_micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    Usage { user: span(usage.utime), system: span(usage.stime), memory_max: Size::from_bytes(usage.maxrss) }
+}
+
+fn micros(span: Span) -> Duration {
+    Duration::from_micros(span.as_micros())
+}

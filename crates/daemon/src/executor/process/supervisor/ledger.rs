@@ -1,0 +1,138 @@
+//! What the supervisor has on disk: every task is in it before it is forked, and its end before anybody is told.
+//!
+//! Tasks that come or end together share one sync, as in a node's journal. A record file of its own for each end would
+//! cost two syncs a task.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use shoal_model::Time;
+use shoal_protocols::node::Task;
+
+use super::super::words::{Ended, Entry};
+use crate::store::{self, Store, journal};
+
+/// Tasks that have ended and are remembered; the oldest are forgotten beyond, and their folders removed.
+pub const ENDED_MAX: usize = 10_000;
+
+/// Every task that was ever started here and is not forgotten.
+pub(super) struct Ledger {
+    journal: journal::Journal<Entry>,
+    /// How each ended; `None` for one that runs.
+    tasks: BTreeMap<Task, Option<Ended>>,
+    /// Those that have ended, the oldest first.
+    ended: BTreeSet<(Time, Task)>,
+    written: bool,
+}
+
+impl Ledger {
+    /// Opens the ledger; nobody else can while it lives.
+    pub fn open(folder: &Path) -> Result<Ledger, store::Error> {
+        let opened = journal::Journal::<Entry>::open(folder)?;
+        let tasks: BTreeMap<_, _> =
+            opened.records.into_iter().map(|entry| (entry.task, entry.ended)).collect();
+        let ended = tasks.values().flatten().map(|ended| (ended.at, ended.task)).collect();
+        Ok(Ledger { journal: opened.journal, tasks, ended, written: false })
+    }
+
+    /// What is known of a task: `None` if nothing, `Some(None)` if it has begun.
+    pub fn get(&self, task: Task) -> Option<Option<&Ended>> {
+        self.tasks.get(&task).map(Option::as_ref)
+    }
+
+    /// Tasks that have begun, and of whose end nothing is known.
+    pub fn open_tasks(&self) -> Vec<Task> {
+        let open = self.tasks.iter().filter(|(_, ended)| ended.is_none());
+        open.map(|(&task, _)| task).collect()
+    }
+
+    /// Writes that a task is to be started; it may be once [`Ledger::sync`] has returned.
+    pub fn begin(&mut self, task: Task) -> Result<(), store::Error> {
+        self.written = true;
+        self.journal.save(&Entry { task, ended: None })?;
+        self.tasks.insert(task, None);
+        Ok(())
+    }
+
+    /// Writes how a task ended, and returns one that is forgotten to make room.
+    pub fn end(&mut self, ended: Ended) -> Result<Option<Task>, store::Error> {
+        self.written = true;
+        let (at, task) = (ended.at, ended.task);
+        self.journal.save(&Entry { task, ended: Some(ended.clone()) })?;
+        self.tasks.insert(task, Some(ended));
+        self.ended.insert((at, task));
+        if self.ended.len() <= ENDED_MAX {
+            return Ok(None);
+        }
+        let Some((_, oldest)) = self.ended.pop_first() else { return Ok(None) };
+        self.tasks.remove(&oldest);
+        self.journal.erase(&oldest)?;
+        Ok(Some(oldest))
+    }
+
+    /// Makes all that was written durable, and says whether there was anything.
+    pub fn sync(&mut self) -> Result<bool, store::Error> {
+        let written = std::mem::take(&mut self.written);
+        if written {
+            self.journal.sync()?;
+            self.journal.tidy()?;
+        }
+        Ok(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::{Epoch, JobId, Rank};
+    use shoal_protocols::node::Exit;
+
+    use super::super::super::words::Usage;
+    use super::*;
+
+    fn task(number: u64) -> Task {
+        Task { job: JobId::from_number(number), epoch: Epoch(1), rank: Rank(0) }
+    }
+
+    fn ended(number: u64) -> Ended {
+        // The later its number, the earlier it ended: age is not the order of the keys.
+        let at = Time::from_secs(1_000_000 - number);
+        let (exit, usage) = (Exit::Code(0), Usage::default());
+        Ended { task: task(number), exit, at, usage, stdout_dropped: 0, stderr_dropped: 0, reason: None }
+    }
+
+    #[test]
+    fn next_life_knows_what_had_begun_and_how_the_rest_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        for number in [1, 2] {
+            ledger.begin(task(number)).unwrap();
+        }
+        ledger.end(ended(2)).unwrap();
+        ledger.sync().unwrap();
+        ledger.begin(task(3)).unwrap();
+        assert!(matches!(Ledger::open(folder.path()), Err(store::Error::Locked(_))));
+
+        drop(ledger);
+        let ledger = Ledger::open(folder.path()).unwrap();
+        assert_eq!(ledger.get(task(1)), Some(None));
+        assert_eq!(ledger.get(task(2)), Some(Some(&ended(2))));
+        assert_eq!(ledger.get(task(3)), None, "it was not durable, so it was not forked");
+        assert_eq!(ledger.open_tasks(), [task(1)]);
+    }
+
+    #[test]
+    fn only_the_oldest_end_is_forgotten_and_only_when_there_are_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        ledger.begin(task(0)).unwrap();
+        for number in 1..=ENDED_MAX as u64 {
+            assert_eq!(ledger.end(ended(number)).unwrap(), None);
+        }
+        ledger.sync().unwrap();
+        drop(ledger);
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        let oldest = task(ENDED_MAX as u64);
+        assert_eq!(ledger.end(Ended { at: Time::NEVER, ..ended(20_000) }).unwrap(), Some(oldest));
+        assert_eq!((ledger.get(oldest), ledger.get(task(0))), (None, Some(None)));
+    }
+}

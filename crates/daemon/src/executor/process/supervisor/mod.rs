@@ -1,0 +1,145 @@
+//! The supervisor: a small process beside the daemon that starts, limits and reaps tasks, and outlives it.
+//!
+//! ```text
+//! warden ── parent of ──▶ supervisor ── parent of ──▶ tasks, each a process group with a folder of its own
+//!   waits for its end       door     daemons come, speak and go
+//!                           keeper   one thread decides: what is started, stopped, has ended
+//!                           spawner  threads that fork
+//!                           reaper   a thread that waits for children
+//!                           ledger   what must survive all of this
+//! ```
+//!
+//! | who is killed | what becomes of tasks |
+//! |---|---|
+//! | the daemon | they run on; the next daemon adopts them, or hears how they ended |
+//! | the supervisor | the warden kills them; the next supervisor says that they are lost |
+//! | the warden | they run on; the supervisor works on without one |
+//! | supervisor and warden | they run on until the next supervisor starts: it kills them before it takes work |
+//!
+//! A supervisor to which no daemon has spoken for a while, and which has nothing running, ends by itself.
+//!
+//! Left out: processors are not pinned and memory is not capped, which takes control groups that an ordinary user is
+//! rarely given; a task gets a process group of its own but no session, since `posix_spawn` offers none.
+
+mod door;
+mod keeper;
+mod ledger;
+mod output;
+mod reaper;
+mod spawner;
+mod system;
+mod warden;
+
+use std::fs;
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::{self, SyncSender};
+use std::time::Duration;
+
+use nix::sys::prctl;
+use nix::unistd::setsid;
+use shoal_protocols::node::{Exit, Task};
+
+pub use ledger::ENDED_MAX;
+
+use super::layout::Layout;
+use super::words::{Answer, Ended, Request, Usage};
+use crate::clock::Clock;
+use crate::store;
+use keeper::Keeper;
+use ledger::Ledger;
+use reaper::Reaper;
+use spawner::Spawner;
+
+/// Tasks that run at once, at most; one more is not started.
+pub const TASKS_MAX: usize = 4_096;
+
+/// What can wait for the keeper; whoever has more to say waits.
+const EVENTS_MAX: usize = 4_096;
+/// The stack of each thread: they do little, and the supervisor is to stay small.
+const STACK: usize = 256 << 10;
+/// How long strays may take to die.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// What reaches the keeper.
+enum Event {
+    /// A daemon has come.
+    Came(u64, SyncSender<Answer>),
+    Said(u64, Request),
+    Gone(u64),
+    /// The spawner has something.
+    Spawned,
+    /// A child has ended, or there is none to wait for.
+    Reap,
+}
+
+/// Why a supervisor ends.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("cannot {doing} in {}: {source}", folder.display())]
+    Io { doing: &'static str, folder: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// Supervises the tasks of the node in a folder until there is nothing to do: the whole life of a process.
+///
+/// What it complains about goes to standard error. It ends with 0 when its work is done or another supervisor is at it.
+pub fn main(home: &Path) -> ExitCode {
+    // Away from the daemon's terminal. It fails for who leads a group already, and does no harm then.
+    let _ = setsid();
+    if !warden::is_there() {
+        return warden::stand().map_or_else(|error| complain("warden", home, &error), ExitCode::from);
+    }
+    match supervise(home) {
+        Ok(()) | Err(Error::Store(store::Error::Locked(_))) => ExitCode::SUCCESS,
+        Err(error) => complain("supervisor", home, &error),
+    }
+}
+
+fn complain(who: &str, home: &Path, error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("the {who} of {} ends: {error}", home.display());
+    ExitCode::FAILURE
+}
+
+fn supervise(home: &Path) -> Result<(), Error> {
+    let wrong = |doing| move |source| Error::Io { doing, folder: home.to_owned(), source };
+    let layout = Layout::create(home).map_err(wrong("make a folder"))?;
+    let mut ledger = Ledger::open(&layout.supervisor())?;
+    prctl::set_child_subreaper(true).map_err(|error| wrong("become a subreaper")(error.into()))?;
+    system::children_of_main().map_err(wrong("list child processes"))?;
+
+    // Before anything else runs here: what an earlier supervisor has left behind holds what others were promised.
+    system::sweep(layout.home(), SWEEP).map_err(wrong("end strays"))?;
+    for task in ledger.open_tasks() {
+        let reason = Some("its supervisor was killed".to_owned());
+        ledger.end(ended(task, Exit::Lost, reason))?;
+    }
+    ledger.sync()?;
+
+    let (events, inbox) = mpsc::sync_channel(EVENTS_MAX);
+    let spawner = Spawner::new(&layout, &events).map_err(wrong("start threads"))?;
+    let reaper = Reaper::new(&events).map_err(wrong("start threads"))?;
+    let listener = listen(&layout).map_err(wrong("listen"))?;
+    door::open(listener, events).map_err(wrong("start threads"))?;
+    Keeper::new(layout, ledger, spawner, reaper).run(&inbox)?;
+    Ok(())
+}
+
+/// Takes the place of any socket that is there: its owner is dead, for we have the lock.
+fn listen(layout: &Layout) -> io::Result<UnixListener> {
+    layout.with_socket(|path| {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        UnixListener::bind(path)
+    })
+}
+
+fn ended(task: Task, exit: Exit, reason: Option<String>) -> Ended {
+    let (usage, at) = (Usage::default(), Clock::new().now());
+    Ended { task, exit, at, usage, stdout_dropped: 0, stderr_dropped: 0, reason }
+}

@@ -1,0 +1,281 @@
+//! Threads that make folders and fork: forking is what takes the time, and one core is not enough for it.
+//!
+//! All that is given to a child goes through `posix_spawn`, which does not copy the parent and needs no code of ours
+//! between fork and exec. So the program is looked up here: the standard library forks the slow way when the
+//! environment that it looks in is not its own.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
+use std::thread;
+
+use nix::unistd::Pid;
+use shoal_model::job::Work;
+use shoal_protocols::node::{Exit, Task};
+
+use super::super::layout::Layout;
+use super::super::words::Order;
+use super::{Event, STACK, output, system};
+
+/// Threads that fork, at most: what they contend for is in the system. Two for each core, for each waits in its fork until
+/// the child runs its own program.
+const THREADS_MAX: usize = 16;
+/// What shells say of a program that they do not find, and of one that they cannot run.
+const NOT_FOUND: i32 = 127;
+const NOT_RUN: i32 = 126;
+/// Where programs are looked for when the supervisor itself was not told.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// What a task sees of the supervisor's environment; all else is the job's own or ours.
+const INHERITED: [&str; 8] = ["HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
+const UNPOISONED: &str = "nothing panics while it holds this";
+
+/// The threads, and what comes from them.
+pub(super) struct Spawner {
+    errands: Sender<Errand>,
+    shared: Arc<Shared>,
+}
+
+/// What came of an order.
+pub(super) struct Spawned {
+    pub task: Task,
+    /// The first process of the task.
+    pub result: Result<Pid, Failed>,
+}
+
+/// Why a task does not run, and how it therefore ended.
+pub(super) struct Failed {
+    pub exit: Exit,
+    pub reason: String,
+}
+
+enum Errand {
+    Start(Box<Order>),
+    /// Remove the folder of a task that is forgotten.
+    Remove(Task),
+}
+
+struct Shared {
+    layout: Layout,
+    path: OsString,
+    spawned: Mutex<Vec<Spawned>>,
+    /// Held for reading from before a fork until the child is in `spawned`.
+    forking: RwLock<()>,
+}
+
+impl Spawner {
+    pub fn new(layout: &Layout, events: &SyncSender<Event>) -> io::Result<Spawner> {
+        let (errands, queue) = mpsc::channel();
+        let queue = Arc::new(Mutex::new(queue));
+        let shared = Arc::new(Shared {
+            layout: layout.clone(),
+            path: std::env::var_os("PATH").unwrap_or_else(|| PATH.into()),
+            spawned: Mutex::default(),
+            forking: RwLock::default(),
+        });
+        let threads = (2 * thread::available_parallelism().map_or(1, usize::from)).min(THREADS_MAX);
+        for number in 0..threads {
+            let (queue, shared, events) = (Arc::clone(&queue), Arc::clone(&shared), events.clone());
+            let thread = thread::Builder::new().name(format!("spawner {number}")).stack_size(STACK);
+            thread.spawn(move || shared.run(&queue, &events))?;
+        }
+        Ok(Spawner { errands, shared })
+    }
+
+    /// Has a task started; it is [`Spawner::take`]n later.
+    pub fn start(&self, order: Order) {
+        // The threads live as long as this.
+        let _ = self.errands.send(Errand::Start(Box::new(order)));
+    }
+
+    /// Has the folder of a task removed.
+    pub fn remove(&self, task: Task) {
+        let _ = self.errands.send(Errand::Remove(task));
+    }
+
+    /// What has come of orders since the last call.
+    pub fn take(&self) -> Vec<Spawned> {
+        std::mem::take(&mut *self.shared.spawned.lock().expect(UNPOISONED))
+    }
+
+    /// Waits until no thread is between a fork and the word of it, and keeps them from it.
+    pub fn pause(&self) -> RwLockWriteGuard<'_, ()> {
+        self.shared.forking.write().expect(UNPOISONED)
+    }
+}
+
+impl Shared {
+    fn run(&self, queue: &Mutex<Receiver<Errand>>, events: &SyncSender<Event>) {
+        loop {
+            let errand = queue.lock().expect(UNPOISONED).recv();
+            match errand {
+                Err(_) => return,
+                Ok(Errand::Start(order)) => {
+                    self.start(&order);
+                    if events.send(Event::Spawned).is_err() {
+                        return;
+                    }
+                }
+                Ok(Errand::Remove(task)) => {
+                    // What cannot be removed stays: it is not worth a word.
+                    let _ = fs::remove_dir_all(self.layout.attempt(task));
+                    let _ = fs::remove_dir(self.layout.job(task));
+                }
+            }
+        }
+    }
+
+    fn start(&self, order: &Order) {
+        let prepared = self.prepare(order);
+        let forking = self.forking.read().expect(UNPOISONED);
+        let result = prepared.and_then(|(mut command, folder)| {
+            // Reaped by its number: letting go of the handle does nothing to the child.
+            let child = command.spawn().map_err(|error| {
+                let program = command.get_program().to_string_lossy().into_owned();
+                cannot_run(&folder, &program, &error)
+            })?;
+            Ok(Pid::from_raw(child.id() as i32))
+        });
+        self.spawned.lock().expect(UNPOISONED).push(Spawned { task: order.task, result });
+        drop(forking);
+    }
+
+    fn prepare(&self, order: &Order) -> Result<(Command, PathBuf), Failed> {
+        let folder = self.layout.attempt(order.task);
+        let [stdout, stderr] = self.make_folder(order.task, &folder)?;
+        let argv = match &order.work {
+            Work::Command(argv) => argv.iter().map(OsString::from).collect(),
+            Work::Script(text) => write_script(&folder, text)
+                .map_err(|error| not_started("write the script", &folder, &error))?,
+        };
+        let Some((name, arguments)) = argv.split_first() else {
+            let nothing = io::Error::new(io::ErrorKind::NotFound, "the command is empty");
+            return Err(cannot_run(&folder, "", &nothing));
+        };
+        let environment = order.environment.as_deref();
+        let path = environment.and_then(|set| set.get("PATH")).map_or(&*self.path, OsStr::new);
+        let program = find(name, path, &folder)
+            .map_err(|error| cannot_run(&folder, &name.to_string_lossy(), &error))?;
+
+        let mut command = Command::new(program);
+        command.arg0(name).args(arguments).current_dir(&folder).process_group(0);
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        command.env_clear().env("PATH", path);
+        command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.envs(environment.into_iter().flatten());
+        // Last: what says whose process this is must not be the job's to say.
+        command.env(system::MARK, self.layout.home());
+        command.env(system::JOB, order.task.job.to_string());
+        command.env(system::EPOCH, order.task.epoch.0.to_string());
+        command.env(system::RANK, order.task.rank.0.to_string());
+        command.env("SHOAL_NODES", order.nodes.to_string());
+        command.env("SHOAL_CORES", order.cores.to_string());
+        command.env("SHOAL_MEMORY", order.memory.as_bytes().to_string());
+        Ok((command, folder))
+    }
+
+    fn make_folder(&self, task: Task, folder: &Path) -> Result<[File; 2], Failed> {
+        // Most jobs have one task on a node: the folder above is rarely there already.
+        let made = fs::create_dir_all(self.layout.job(task)).and_then(|()| fs::create_dir(folder));
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let reason = format!("{} is there: the task was started before", folder.display());
+                return Err(Failed { exit: Exit::Lost, reason });
+            }
+            made => made.map_err(|error| not_started("make", folder, &error))?,
+        }
+        let [stdout, stderr] = output::NAMES.map(|name| output::create(&folder.join(name)));
+        let wrong = |error| not_started("make the outputs in", folder, &error);
+        Ok([stdout.map_err(wrong)?, stderr.map_err(wrong)?])
+    }
+}
+
+/// Where a program lies: looked for in `path` unless its name says where, as seen from the task's folder.
+fn find(name: &OsStr, path: &OsStr, folder: &Path) -> io::Result<PathBuf> {
+    if name.as_encoded_bytes().contains(&b'/') {
+        return Ok(folder.join(name));
+    }
+    let mut refused = io::ErrorKind::NotFound;
+    for place in std::env::split_paths(path) {
+        let program = folder.join(place).join(name);
+        match fs::metadata(&program) {
+            Ok(facts) if facts.is_file() && facts.permissions().mode() & 0o111 != 0 => return Ok(program),
+            Ok(facts) if facts.is_file() => refused = io::ErrorKind::PermissionDenied,
+            _ => {}
+        }
+    }
+    Err(refused.into())
+}
+
+/// Puts a script into the task's folder, and says how it is run.
+///
+/// By the interpreter of its first line, as the system would. But the system refuses to run a file that anybody has open
+/// for writing, and a child that another thread forks at this moment has.
+fn write_script(folder: &Path, text: &str) -> io::Result<Vec<OsString>> {
+    let path = folder.join("script");
+    File::create_new(&path)?.write_all(text.as_bytes())?;
+    let first = text.lines().next().unwrap_or_default();
+    let interpreter = first.strip_prefix("#!").map(str::trim).filter(|line| !line.is_empty());
+    let (program, argument) = match interpreter.unwrap_or("/bin/sh").split_once([' ', '\t']) {
+        Some((program, argument)) => (program, Some(argument.trim())),
+        None => (interpreter.unwrap_or("/bin/sh"), None),
+    };
+    let argv = std::iter::once(program).chain(argument).map(OsString::from);
+    Ok(argv.chain([path.into_os_string()]).collect())
+}
+
+fn cannot_run(folder: &Path, program: &str, error: &io::Error) -> Failed {
+    let reason = format!("cannot run `{program}`: {error}");
+    output::say(&folder.join(output::NAMES[1]), &reason);
+    Failed { exit: exit_for(error), reason }
+}
+
+/// How a task ends that could not be forked: as a shell would say, unless it is the machine that has run out of something.
+fn exit_for(error: &io::Error) -> Exit {
+    use nix::libc::{EAGAIN, EMFILE, ENFILE, ENOMEM};
+    match error.raw_os_error() {
+        Some(EAGAIN | EMFILE | ENFILE | ENOMEM) => Exit::NotStarted,
+        _ if error.kind() == io::ErrorKind::NotFound => Exit::Code(NOT_FOUND),
+        _ => Exit::Code(NOT_RUN),
+    }
+}
+
+fn not_started(doing: &str, path: &Path, error: &io::Error) -> Failed {
+    Failed { exit: Exit::NotStarted, reason: format!("cannot {doing} {}: {error}", path.display()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_that_cannot_be_run_is_told_from_a_machine_that_cannot_run_it() {
+        use nix::libc::{EACCES, EAGAIN, EMFILE, ENOENT, ENOEXEC, ENOMEM};
+        let exit = |error| exit_for(&io::Error::from_raw_os_error(error));
+        assert_eq!(exit(ENOENT), Exit::Code(127));
+        assert_eq!([EACCES, ENOEXEC].map(exit), [Exit::Code(126); 2]);
+        assert_eq!([EAGAIN, EMFILE, ENOMEM].map(exit), [Exit::NotStarted; 3]);
+    }
+
+    #[test]
+    fn first_line_of_a_script_is_read_as_the_system_reads_it() {
+        let read = |text: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let argv = write_script(folder.path(), text).unwrap();
+            let (script, interpreter) = argv.split_last().unwrap();
+            assert_eq!(fs::read_to_string(script).unwrap(), text);
+            interpreter.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(read("#!/bin/bash\n"), ["/bin/bash"]);
+        assert_eq!(read("#! /usr/bin/env -S python3 -u \nprint()"), ["/usr/bin/env", "-S python3 -u"]);
+        for plain in ["echo hi", "#!\n", "# no interpreter\n"] {
+            assert_eq!(read(plain), ["/bin/sh"], "{plain}");
+        }
+    }
+}
