@@ -32,6 +32,15 @@ fn task_beyond_its_limit_is_ended_with_its_whole_tree() {
 }
 
 #[test]
+fn task_that_had_less_than_its_time_is_cut_short() {
+    let mut machine = Machine::with(Span::from_millis(100), Size::from_mib(1));
+    machine.start_short(1, sh("sleep 1000"), Span::from_millis(300));
+    assert_eq!(machine.hears_of(task(1)), Exit::CutShort);
+    machine.start_short(2, sh("exit 3"), HOUR);
+    assert_eq!(machine.hears_of(task(2)), Exit::Code(3), "what ends in time ends as it does");
+}
+
+#[test]
 fn what_a_task_leaves_behind_ends_with_it() {
     let mut machine = Machine::new();
     machine.start(

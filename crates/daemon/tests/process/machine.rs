@@ -114,10 +114,14 @@ impl Machine {
     }
 
     pub fn start_task(&mut self, task: Task, job: Job, limit: Span) -> Task {
-        let envelope = Shared::new(Envelope::new(job, Nonce([1; 16])).unwrap());
-        let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)] });
-        self.asks(Action::Start { task, brief, stop_at: Time::ZERO + limit });
+        self.asks(Action::Start { task, brief: brief(job), stop_at: Time::ZERO + limit, short: false });
         task
+    }
+
+    /// Starts a task that has less than its time.
+    pub fn start_short(&mut self, number: u8, job: Job, limit: Span) {
+        let task = task(number);
+        self.asks(Action::Start { task, brief: brief(job), stop_at: Time::ZERO + limit, short: true });
     }
 
     pub fn hears(&self) -> Ended {
@@ -197,4 +201,9 @@ pub fn parent(pid: Pid) -> Option<Pid> {
 fn stat(pid: Pid) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(text.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+}
+
+fn brief(job: Job) -> Shared<Brief> {
+    let envelope = Shared::new(Envelope::new(job, Nonce([1; 16])).unwrap());
+    Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)] })
 }

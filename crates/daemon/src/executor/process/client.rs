@@ -71,7 +71,7 @@ struct Waiting {
 }
 
 enum Ask {
-    Start { brief: Shared<Brief>, limit: Span },
+    Start { brief: Shared<Brief>, limit: Span, short: bool },
     Adopt,
 }
 
@@ -212,7 +212,9 @@ impl Client {
 
     fn on_action(&mut self, now: Time, action: Action, completion: Completion<Node>) {
         let (task, ask) = match action {
-            Action::Start { task, brief, stop_at } => (task, Ask::Start { brief, limit: stop_at.since(now) }),
+            Action::Start { task, brief, stop_at, short } => {
+                (task, Ask::Start { brief, limit: stop_at.since(now), short })
+            }
             Action::Adopt(task) => (task, Ask::Adopt),
             Action::Stop(task) => {
                 if let Some(waiting) = self.waiting.get_mut(&task) {
@@ -248,7 +250,7 @@ impl Client {
             // Started long ago, or never: in no case now.
             Ask::Start { .. } if late => Request::Adopt(task).write(&mut self.out),
             Ask::Adopt => Request::Adopt(task).write(&mut self.out),
-            Ask::Start { brief, limit } => {
+            Ask::Start { brief, limit, short } => {
                 let job = brief.envelope.job();
                 let order = Order {
                     task,
@@ -260,6 +262,7 @@ impl Client {
                     limit: limit.saturating_sub(span(waiting.since.elapsed())),
                     grace: self.setup.grace,
                     output_max: self.setup.output_max.as_bytes(),
+                    short: *short,
                 };
                 Request::Start(Box::new(order)).write(&mut self.out);
             }

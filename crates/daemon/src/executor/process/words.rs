@@ -91,6 +91,9 @@ pub(super) struct Order {
     /// The most bytes of each of its two outputs.
     #[n(8)]
     pub output_max: u64,
+    /// Whether its limit is before it has had its time.
+    #[n(9)]
+    pub short: bool,
 }
 
 /// How a task ended, and what it took.
@@ -274,6 +277,7 @@ mod tests {
             limit: Span::from_secs(9),
             grace: Span::from_secs(1),
             output_max: 100,
+            short: true,
         };
         let hello = Hello { version: VERSION };
         [Request::Hello(hello), Request::Start(Box::new(order)), Request::Adopt(TASK), Request::Stop(TASK)]

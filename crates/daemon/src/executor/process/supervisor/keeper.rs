@@ -72,6 +72,8 @@ struct Running {
     stage: Stage,
     group: Option<Pid>,
     alarm: Option<Instant>,
+    /// What it is said to have done when its limit is over.
+    overrun: Exit,
     grace: Duration,
     output_max: u64,
     dropped: [u64; 2],
@@ -205,6 +207,7 @@ impl Keeper {
             stage: Stage::Forking,
             group: None,
             alarm,
+            overrun: if order.short { Exit::CutShort } else { Exit::Overran },
             grace: micros(order.grace),
             output_max: order.output_max,
             dropped: [0; 2],
@@ -250,7 +253,8 @@ impl Keeper {
             let Some(running) = self.tasks.get_mut(&task) else { continue };
             running.alarm = None;
             if running.cause.is_none() {
-                self.stop(task, Exit::Overran);
+                let overrun = running.overrun;
+                self.stop(task, overrun);
             } else {
                 running.no_mercy = true;
                 signal(&running.stage, Signal::SIGKILL);
