@@ -85,6 +85,7 @@ impl From<study::Error> for Error {
             | study::Error::Setting(_)
             | study::Error::Scheduler { .. }
             | study::Error::Twice { .. }
+            | study::Error::NotSwept { .. }
             | study::Error::TooMany { .. } => Error::user(error.to_string()),
         }
     }

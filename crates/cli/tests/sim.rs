@@ -351,6 +351,28 @@ fn settings_are_swept_in_every_combination() {
 }
 
 #[test]
+fn settings_go_with_what_the_command_line_names() {
+    let home = home(SMALL);
+    let asked = [
+        "sim",
+        "sweep",
+        "s.toml",
+        "--recipe",
+        "asap",
+        "--set",
+        "recipe.fwd=2,4",
+        "--faults",
+        "none",
+        "--out",
+        "o",
+    ];
+    let output = shoal(home.path(), &asked);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let csv = fs::read_to_string(home.path().join("o/results.csv")).unwrap();
+    assert!(csv.starts_with("recipe.fwd,seed,") && csv.lines().count() == 3, "{csv}");
+}
+
+#[test]
 fn studies_that_make_no_sense_are_refused() {
     let home = home(SMALL);
     let refused = |arguments: &[&str]| refused(home.path(), arguments);

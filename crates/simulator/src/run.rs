@@ -6,7 +6,7 @@
 use std::num::NonZeroU32;
 
 use rand::RngExt;
-use shoal_model::{Envelope, Job, NodeId, Nonce, Span, Time};
+use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Span, Thousandths, Time};
 use shoal_protocols::node::{Node, config};
 
 use crate::checks::{Bounds, Checks, Violation, Watcher};
@@ -90,6 +90,7 @@ pub struct Run<P: NodeLike = Node> {
     jobs: Vec<(Time, Envelope)>,
     measures: Measures,
     until: Time,
+    bounds: Bounds,
 }
 
 impl<P: NodeLike> Run<P> {
@@ -144,12 +145,13 @@ impl<P: NodeLike> Run<P> {
         });
         let grid = grid.map_err(|error| at_its_field(scenario, error))?;
         let measures = Measures::new(scenario, &workload, zero, submissions);
-        Ok(Run { grid, seed: scenario.seed, jobs, measures, until })
+        let bounds = Bounds::of(&scenario.commit, scenario.fsync);
+        Ok(Run { grid, seed: scenario.seed, jobs, measures, until, bounds })
     }
 
     /// All checkers, to watch this run; `replay` is the command that runs it again.
     pub fn checkers(&self, replay: String) -> Watcher {
-        Watcher::new(&self.grid, Checks::all(), Bounds::default(), self.seed, replay)
+        Watcher::new(&self.grid, Checks::all(), self.bounds.clone(), self.seed, replay)
     }
 
     /// Lets it happen, to its end or until a promise does not hold.
@@ -184,15 +186,19 @@ impl<P: NodeLike> Run<P> {
     }
 }
 
-/// The jobs of a scenario as whoever knows everything gets them: for the grid of the scenario, in its slots.
+/// The jobs of a scenario as whoever knows everything gets them, in its slots. A job takes a core of each of its nodes,
+/// so every core of the grid is a node to them: they may put two ranks of a gang on one machine, which nodes do not.
 pub fn jobs(scenario: &Scenario) -> Result<Workload, Error> {
     let mut workload = load(scenario)?;
     check_widths(scenario, &workload)?;
     if let Some(slots) = scenario.slots {
         slots.cut(&mut workload);
     }
+    let machines = scenario.machines.iter().cycle().take(scenario.nodes);
+    let cores = |machine: &Machine| u64::from(machine.capacity.cores.get() / Thousandths::ONE.get());
+    let cores: u64 = machines.map(cores).sum();
     // A trace may be of another grid than the one it runs on.
-    workload.nodes = u32::try_from(scenario.nodes).unwrap_or(u32::MAX);
+    workload.nodes = u32::try_from(cores).unwrap_or(u32::MAX);
     Ok(workload)
 }
 

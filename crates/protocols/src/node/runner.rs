@@ -187,7 +187,11 @@ impl Node {
         let Some(work) = &self.work else { return };
         let answer = match work.tasks.get(&task).map(|running| running.state) {
             Some(TaskState::Waiting | TaskState::Stopping) => return,
-            Some(TaskState::Running) => JobMessage::Started(task, ctx.now),
+            // When exactly is forgotten; it was planned for then, and began within its grace.
+            Some(TaskState::Running) => {
+                let planned = work.commit.lock(task.job, task.epoch).map(|(lock, _)| lock.start);
+                JobMessage::Started(task, planned.unwrap_or(ctx.now))
+            }
             Some(TaskState::Ended(exit)) => JobMessage::Ended(task, exit),
             // Never heard of, or forgotten with the disk.
             None => JobMessage::Ended(task, Exit::Lost),

@@ -163,7 +163,9 @@ impl Gang {
             return Err(format!("rank {} starts, and no coordinator has epoch {} on disk", rank.0, epoch.0));
         };
         let late = known.local(node, at).since(planned);
-        let slow = if at > known.healed_from { Span::ZERO } else { known.bounds.slow_disk };
+        // What was asked of a slow disk while there were faults may be done after them.
+        let slow =
+            if at > known.healed_from + known.bounds.slow_disk { Span::ZERO } else { known.bounds.slow_disk };
         if last == epoch && late > known.bounds.late + slow {
             return Err(format!("rank {} starts {late} after its time by its own clock", rank.0));
         }

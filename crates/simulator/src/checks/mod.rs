@@ -42,6 +42,7 @@ use std::fmt;
 
 use shoal_model::{JobId, Machine, NodeId, Span, Time};
 use shoal_protocols::KeyOf;
+use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::{Key, Node, Record, START_GRACE};
 
 use crate::clock::Clock;
@@ -159,6 +160,23 @@ pub struct Bounds {
     pub rest: Span,
     /// Until a disk holds no more than the node on it has to do.
     pub tidy: Span,
+}
+
+impl Bounds {
+    /// The bounds where a commit is told this and a write takes so long.
+    pub fn of(commit: &two_phase::Config, fsync: Span) -> Bounds {
+        let usual = Bounds::default();
+        let hold = Span::from_millis(u64::from(commit.hold_ms)).max(usual.hold);
+        let longer = hold.saturating_sub(usual.hold) + fsync * 3;
+        Bounds {
+            late: usual.late + fsync * 3,
+            skew: usual.skew + fsync * 3,
+            stop: usual.stop + fsync * 3,
+            hold: usual.hold + longer,
+            doubt: usual.doubt + longer,
+            ..usual
+        }
+    }
 }
 
 impl Default for Bounds {

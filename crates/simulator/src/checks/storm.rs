@@ -43,10 +43,11 @@ pub fn storm<P: NodeLike>(
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
                 loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
+                    // Not by adding blindly: beyond the last number there is comes the first.
+                    let take = |seed: u64| (seed < seeds.end).then(|| seed + 1);
+                    let Ok(seed) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) else {
                         return;
-                    }
+                    };
                     let result = run_seed::<P>(seed, recipe, replay(seed));
                     let mut tally = tally.lock().expect("no run panics here: panics are violations");
                     match result {

@@ -134,10 +134,12 @@ struct Source {
 
 impl Sources {
     /// Reads a scenario, what it builds on, and what the command line says.
-    pub fn gather(shelf: Shelf, file: &Path, overrides: &str) -> Result<Sources, Error> {
+    ///
+    /// Of several things that the command line says, each comes over those after it.
+    pub fn gather(shelf: Shelf, file: &Path, overrides: &[&str]) -> Result<Sources, Error> {
         let mut sources = Sources { sources: Vec::new(), main: file.to_owned() };
-        if !overrides.is_empty() {
-            sources.push(None, overrides);
+        for text in overrides.iter().filter(|text| !text.is_empty()) {
+            sources.push(None, text);
         }
         let mut next = Some(file.to_owned());
         let mut seen: Vec<PathBuf> = Vec::new();

@@ -112,14 +112,14 @@ pub struct Overrides {
 impl Scenario {
     /// Reads a scenario with what it builds on, and what the command line says in its place.
     pub fn load(file: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
-        let sources = Sources::gather(Shelf::Disk, file, &overrides.text())?;
+        let sources = Sources::gather(Shelf::Disk, file, &[&overrides.settings(), &overrides.text()])?;
         settings::read(sources.merge()?, name(file))
     }
 
     /// Reads a scenario that is part of the program, with changes in the words of a scenario put over it.
     pub fn built_in(library: Library, name: &str, changes: &str) -> Result<Scenario, Error> {
         let file = PathBuf::from(format!("{name}.toml"));
-        let sources = Sources::gather(Shelf::BuiltIn(library), &file, changes)?;
+        let sources = Sources::gather(Shelf::BuiltIn(library), &file, &[changes])?;
         settings::read(sources.merge()?, name.to_owned())
     }
 }
@@ -140,8 +140,12 @@ impl Overrides {
             format!("workload = {{ kind = \"trace\", file = {} }}\n", quoted(&trace.to_string_lossy()))
         };
         lines.extend(self.trace.as_ref().map(trace));
-        lines.extend(self.set.iter().map(|(key, value)| format!("{key} = {value}\n")));
         lines.concat()
+    }
+
+    /// The other settings as the text of a scenario.
+    fn settings(&self) -> String {
+        self.set.iter().map(|(key, value)| format!("{key} = {value}\n")).collect()
     }
 }
 

@@ -104,6 +104,9 @@ pub(super) fn read(mut document: Document<'_>, name: String) -> Result<Scenario,
     let settings: Settings = error::read(&document)?;
     let Settings { about, seed, recipe, commit, network, workload, faults, .. } = settings;
 
+    if i64::try_from(seed).is_err() {
+        return Err(places.error("seed", format!("must be at most {}, not {seed}", i64::MAX)));
+    }
     let nodes = nodes(settings.nodes, &places)?;
     let overlay = overlay(settings.overlay, nodes, &places)?;
     settings.heartbeat.check().map_err(|error| leading_field(&places, "heartbeat", &error.to_string()))?;

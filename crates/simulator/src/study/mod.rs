@@ -30,6 +30,9 @@ pub use write::{summary, write};
 
 /// More runs than anybody waits for; a study of more is a slip of the finger.
 const RUNS_MAX: usize = 10_000;
+/// Settings that cannot be swept, and what to do instead.
+const NOT_SWEPT: [(&str, &str); 2] =
+    [("seed", "--seed and --seeds say which are run"), ("like", "sweep each of those scenarios by itself")];
 /// What flooding is called on the command line.
 const FLOOD: &str = "flood";
 
@@ -106,6 +109,14 @@ pub enum Error {
         /// What was asked for.
         name: String,
     },
+    /// Not a setting of one run.
+    #[error("`{key}` cannot be swept: {instead}")]
+    NotSwept {
+        /// Which.
+        key: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
     /// The same twice.
     #[error("`{what}` is asked for twice: name it once")]
     Twice {
@@ -161,6 +172,11 @@ impl Study {
         threads: usize,
     ) -> Result<Study, Error> {
         no_doubles(settings.iter().map(|setting| setting.key.as_str()))?;
+        if let Some((key, instead)) =
+            NOT_SWEPT.into_iter().find(|(key, _)| settings.iter().any(|setting| setting.key == *key))
+        {
+            return Err(Error::NotSwept { key, instead });
+        }
         let mut combinations = vec![Vec::new()];
         for setting in settings {
             no_doubles(setting.values.iter().map(String::as_str))?;
@@ -194,13 +210,9 @@ impl Study {
                 let seed = Some(base.seed.wrapping_add(more));
                 Scenario::load(file, &Overrides { seed, ..overrides.clone() })
             };
-            // A seed that is swept is not counted on.
-            let sweeps_seed = keys.iter().any(|key| key == "seed");
-            let scenarios: Vec<Scenario> = match sweeps_seed {
-                true => vec![base.clone()],
-                false => (0..u64::from(seeds.get())).map(seeded).collect::<Result<_, _>>()?,
-            };
-            // All that can be wrong is found before the work; the jobs are thrown away again, to save memory.
+            let scenarios: Vec<Scenario> =
+                (0..u64::from(seeds.get())).map(seeded).collect::<Result<_, _>>()?;
+            // What can be wrong with a variant is found before the work; the jobs are thrown away again, to save memory.
             check(&base, by)?;
             first.get_or_insert(base);
             variants.push(Variant { values, by, scenarios });

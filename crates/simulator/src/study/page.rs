@@ -68,8 +68,11 @@ pub fn pictures(results: &Results) -> Vec<Picture> {
 
 fn picture(results: &Results, column: Column) -> Option<Picture> {
     results.rows.iter().flat_map(|row| &row.runs).find_map(column.get)?;
-    let figure = lines(results, column).unwrap_or_else(|| bars(results, column));
-    let caption = format!("{}, mean over seeds; the band is from the least to the most", column.title);
+    let lines = lines(results, column);
+    let banded = lines.is_some() && results.seeds.len() > 1;
+    let band = if banded { "; the band is from the least to the most" } else { "" };
+    let caption = format!("{}, mean over seeds{band}", column.title);
+    let figure = lines.unwrap_or_else(|| bars(results, column));
     Some(Picture::figure(&column.name.replace('_', "-"), caption, figure))
 }
 

@@ -105,16 +105,12 @@ fn what_makes_no_sense_is_said_before_anything_runs() {
     assert!(said(compare(&["easy", "easy"], 1, 1).err()).contains("twice"));
     let typo = said(sweep(&["overlay.cach=10,20"]).err());
     assert!(typo.contains("command line") && typo.contains("cache"), "{typo}");
+    assert!(said(sweep(&["seed=1,2"]).err()).contains("--seeds"));
+    assert!(said(sweep(&["like=gangs"]).err()).contains("`like` cannot be swept"));
     let zero = said(sweep(&["nodes=0,10"]).err());
     assert!(zero.contains("nodes") && zero.contains("at least 1"), "{zero}");
-    let many = said(
-        sweep(&[
-            "nodes=4,5,6,7,8,9,10,11,12,13",
-            "seed=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32",
-            "overlay.cache=1,2,3,4",
-            "overlay.walk=1,2,3,4,5,6,7,8",
-        ])
-        .err(),
-    );
+    let nodes: Vec<String> = (8..200).map(|nodes| nodes.to_string()).collect();
+    let nodes = format!("nodes={}", nodes.join(","));
+    let many = said(sweep(&[&nodes, "overlay.cache=1,2,3,4,5,6,7", "overlay.walk=1,2,3,4,5,6,7,8"]).err());
     assert!(many.contains("at most 10000"), "{many}");
 }

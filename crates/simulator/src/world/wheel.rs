@@ -5,10 +5,11 @@
 //! of chunks, so that a miss brings several entries. What is due beyond one turn of the wheel waits in a heap.
 //!
 //! Slots are the wider the fewer machines there are, so that some dozens of entries come up at once: enough to have
-//! their memory fetched ahead ([`Wheel::coming`]), few enough to be sorted quickly. They are no wider than the quickest
-//! message takes: what is sent is then due in a later slot than the one that is open, where it costs least to put in.
+//! their memory fetched ahead ([`Wheel::coming`]), few enough to be sorted quickly. Nor are they wider than the quickest
+//! message takes, unless that is next to nothing: what is sent is then due in a later slot than the one that is open,
+//! where it costs least to put in.
 //!
-//! Costs: O(1) to put in and O(log k) amortised to take out, with k entries in a slot; about 24 bytes an entry.
+//! Costs: O(1) to put in and O(log k) amortised to take out, with k entries in a slot; 18 bytes an entry where slots are full, 128 in a slot of its own.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};

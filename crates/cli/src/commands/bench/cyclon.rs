@@ -10,7 +10,7 @@ use crate::output::{Options, Table};
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Have this many nodes
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(..=100_000_000))]
     nodes: u32,
     /// Have each node shuffle this often
     #[arg(long, value_name = "C", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]

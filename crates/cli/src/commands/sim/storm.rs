@@ -23,8 +23,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "sample", value_parser = clap::builder::PossibleValuesParser::new(Recipe::NAMES))]
     recipe: String,
     /// Run this many at once
-    #[arg(long, value_name = "T", default_value_t = 2)]
-    threads: usize,
+    #[arg(long, value_name = "T", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
 }
 
 /// What came of the storms.
@@ -43,14 +43,14 @@ struct Outcome {
 /// Runs the storms, and fails if a promise was broken in one.
 pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
     let Arguments { seeds, from, threads, ref recipe } = *arguments;
-    if seeds == 0 || threads == 0 {
-        return Err(Error::user("--seeds and --threads must be at least 1"));
+    if seeds == 0 {
+        return Err(Error::user("--seeds 0: must be at least 1"));
     }
     let Some(named) = Recipe::named(recipe) else {
         return Err(Error::user(format!("--recipe {recipe}: unknown")));
     };
     let replay = |seed: u64| format!("shoal sim storm --from {seed} --seeds 1 --recipe {recipe}");
-    let tally = storm::<Node>(from..from.saturating_add(seeds), threads, named, replay);
+    let tally = storm::<Node>(from..from.saturating_add(seeds), threads.into(), named, replay);
     let summary = tally.summary;
     let outcome = Outcome {
         runs: tally.runs,

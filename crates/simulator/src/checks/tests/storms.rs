@@ -88,3 +88,11 @@ fn seed_6491_owner_that_is_down_does_not_have_to_say_why_a_job_waits() {
         panic!("{violation}");
     }
 }
+
+#[test]
+fn seed_7794_start_that_a_slow_disk_held_up_may_come_after_the_faults() {
+    let asap = Recipe::named("asap").expect("a recipe");
+    if let Err(violation) = run_seed::<Node>(7_794, asap, replay(7_794)) {
+        panic!("{violation}");
+    }
+}
