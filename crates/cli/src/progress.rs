@@ -3,6 +3,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use shoal_simulator::checks::Violation;
 use shoal_simulator::grid::Grid;
+use shoal_simulator::reproduce;
 use shoal_simulator::run::{Progress, Watch};
 
 /// A bar that counts jobs as they end; a clone is the same bar.
@@ -30,5 +31,29 @@ impl Watch for Bar {
         self.0.set_position(progress.ended as u64);
         self.0.set_message(format!("{} of at most {}", progress.now, progress.until));
         Ok(())
+    }
+}
+
+/// A bar over many runs.
+pub struct Runs(ProgressBar);
+
+impl Runs {
+    /// A bar with nothing on it yet; hidden where stderr is no terminal.
+    pub fn new() -> Runs {
+        let bar = ProgressBar::new(1_000);
+        let style = ProgressStyle::with_template("{bar:40} {percent} %  {msg}  {elapsed}");
+        bar.set_style(style.expect("a template that makes sense"));
+        Runs(bar)
+    }
+
+    /// Shows how far they are.
+    pub fn tell(&self, progress: reproduce::Progress) {
+        self.0.set_position((progress.share * 1_000.0) as u64);
+        self.0.set_message(format!("{} of {} runs", progress.done, progress.runs));
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
     }
 }

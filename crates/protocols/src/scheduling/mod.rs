@@ -7,7 +7,7 @@ pub mod asap;
 pub mod sample;
 
 use shoal_model::calendar::Calendar;
-use shoal_model::honours::FieldSet;
+use shoal_model::honours::{Field, FieldSet};
 use shoal_model::machine::Machine;
 use shoal_model::matching::Needs;
 use shoal_model::{JobId, NodeId, Resources, Time};
@@ -40,6 +40,30 @@ pub trait Recipe: Layer<Command = Command, Event = Event> {
     /// What is reserved on this node has changed.
     fn calendar_changed(&mut self, _here: &Here<'_>, _ctx: &mut Ctx<'_, Self>) {}
 }
+
+/// What every recipe can honour that plans in calendars: needs and times are theirs, the rest is the node's.
+pub const IN_CALENDARS: FieldSet = FieldSet::of(&[
+    Field::Nodes,
+    Field::Cores,
+    Field::Memory,
+    Field::Disk,
+    Field::Gpus,
+    Field::Resources,
+    Field::Limit,
+    Field::Deadline,
+    Field::Begin,
+    Field::Architecture,
+    Field::System,
+    Field::Labels,
+    Field::Within,
+    Field::Retry,
+    Field::Rerun,
+    Field::AtMostOnce,
+    Field::Environment,
+    Field::Name,
+    Field::User,
+    Field::Organisation,
+]);
 
 /// What a recipe is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use shoal_model::calendar::{Against, Snapshot, View};
-use shoal_model::honours::{Field, FieldSet};
+use shoal_model::honours::FieldSet;
 use shoal_model::matching::{Needs, matches};
 use shoal_model::{JobId, NodeId, Resources, Span, Time};
 
-use super::{Command, Event, Here, Recipe, Stuck};
+use super::{Command, Event, Here, IN_CALENDARS, Recipe, Stuck};
 use crate::choose::earliest::earliest;
 use crate::commit::two_phase::Failure;
 use crate::protocol::{self, Ctx, Input, Layer, Never};
@@ -145,28 +145,7 @@ impl Layer for Sample {
 }
 
 impl Recipe for Sample {
-    const HONOURS: FieldSet = FieldSet::of(&[
-        Field::Nodes,
-        Field::Cores,
-        Field::Memory,
-        Field::Disk,
-        Field::Gpus,
-        Field::Resources,
-        Field::Limit,
-        Field::Deadline,
-        Field::Begin,
-        Field::Architecture,
-        Field::System,
-        Field::Labels,
-        Field::Within,
-        Field::Retry,
-        Field::Rerun,
-        Field::AtMostOnce,
-        Field::Environment,
-        Field::Name,
-        Field::User,
-        Field::Organisation,
-    ]);
+    const HONOURS: FieldSet = IN_CALENDARS;
 
     fn handle(&mut self, input: Input<Sample>, here: &Here<'_>, ctx: &mut Ctx<'_, Sample>) {
         match input {

@@ -1,6 +1,7 @@
 //! `shoal sim`: the simulator.
 
 mod compare;
+mod place;
 mod reproduce;
 mod run;
 mod storm;

@@ -4,16 +4,13 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use shoal_simulator::report::Folder;
 use shoal_simulator::reproduce::{self, Finding, Paper, Report, Reproduction, Settings, Sheet};
 
+use super::place::Place;
 use crate::error::Error;
 use crate::output::{Options, Table};
-
-/// Where results go that nobody gave a place.
-const OUT: &str = "out";
+use crate::progress::Runs;
 
 /// What `shoal sim reproduce` is told.
 #[derive(Debug, clap::Args)]
@@ -38,12 +35,8 @@ pub struct Arguments {
     /// End with 1 if a claim does not hold
     #[arg(long)]
     strict: bool,
-    /// Write the results into this folder [default: a new one, out/PAPER-001 and so on]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Replace what is in the folder
-    #[arg(long, requires = "out")]
-    force: bool,
+    #[command(flatten)]
+    place: Place,
     /// A tiny grid, for tests
     #[arg(long, hide = true)]
     tiny: bool,
@@ -59,32 +52,25 @@ struct Printed<'a> {
 
 /// Reproduces a paper.
 pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
-    let Arguments { paper, only, quick, seeds, trace, threads, strict, out, force, tiny } = arguments;
+    let Arguments { paper, only, quick, seeds, trace, threads, strict, place, tiny } = arguments;
     let seeds = match seeds.map(NonZeroU32::new) {
         None => None,
         Some(None) => return Err(Error::user("--seeds 0: must be at least 1")),
         Some(seeds) => seeds,
     };
-    let threads = threads.map_or_else(cores, usize::from);
+    let threads = super::study::threads(threads);
     let settings = Settings { only, quick, seeds, trace, threads, tiny };
     let papers = Paper::named(&paper)?;
     let prepared: Result<Vec<Reproduction>, _> =
         papers.into_iter().map(|paper| Reproduction::prepare(paper, &settings)).collect();
     let prepared = prepared?;
-    // Before the work, so that nobody works in vain.
-    let folder = match &out {
-        Some(path) => Folder::named(path, force)?,
-        None => Folder::numbered(Path::new(OUT), &paper)?,
-    };
+    let folder = place.folder(&paper)?;
 
     let begun = Instant::now();
-    let bar = bar();
-    let tell = |progress: reproduce::Progress| {
-        bar.set_position((progress.share * 1_000.0) as u64);
-        bar.set_message(format!("{} of {} runs", progress.done, progress.runs));
-    };
+    let bar = Runs::new();
+    let tell = |progress| bar.tell(progress);
     let reports: Result<Vec<Report>, _> = prepared.into_iter().map(|one| one.carry_out(&tell)).collect();
-    bar.finish_and_clear();
+    bar.clear();
     let (reports, elapsed_s) = (reports?, begun.elapsed().as_secs_f64());
 
     reproduce::write(folder.path(), &reports, elapsed_s)
@@ -103,18 +89,6 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
         (false, _) | (true, 0) => Ok(()),
         (true, _) => Err(Error::internal(format!("{broken} of {claims} claims do not hold"))),
     }
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, Into::into)
-}
-
-/// A bar over all runs; hidden where stderr is no terminal.
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::new(1_000);
-    let style = ProgressStyle::with_template("{bar:40} {percent} %  {msg}  {elapsed}");
-    bar.set_style(style.expect("a template that makes sense"));
-    bar
 }
 
 fn tables(reports: &[Report]) -> Table {

@@ -6,16 +6,14 @@ use std::time::Instant;
 use serde::Serialize;
 use shoal_protocols::node::Node;
 use shoal_simulator::measures::Summary;
-use shoal_simulator::report::{self, Folder};
+use shoal_simulator::report;
 use shoal_simulator::run::Run;
 use shoal_simulator::scenario::{Overrides, Scenario};
 
+use super::place::Place;
 use crate::error::Error;
 use crate::output::{Options, Table};
 use crate::progress::Bar;
-
-/// Where results go that nobody gave a place.
-const OUT: &str = "out";
 
 /// What `shoal sim run` is told.
 #[derive(Debug, clap::Args)]
@@ -40,12 +38,8 @@ pub struct Arguments {
     /// Use this many threads; results are the same with any number
     #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
-    /// Write the results into this folder [default: a new one, out/SCENARIO-001 and so on]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Replace what is in the folder
-    #[arg(long, requires = "out")]
-    force: bool,
+    #[command(flatten)]
+    place: Place,
 }
 
 /// What is printed as JSON.
@@ -59,15 +53,11 @@ struct Printed<'a> {
 /// Runs a scenario.
 pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     let replay = replay(&arguments);
-    let Arguments { scenario, trace, recipe, nodes, seed, faults, threads, out, force } = arguments;
+    let Arguments { scenario, trace, recipe, nodes, seed, faults, threads, place } = arguments;
     let overrides = Overrides { nodes, recipe, seed, trace, faults, set: Vec::new() };
     let scenario = Scenario::load(&scenario, &overrides)?;
     let run: Run<Node> = Run::prepare(&scenario, threads.into())?;
-    // Before the work, so that nobody works in vain.
-    let folder = match &out {
-        Some(path) => Folder::named(path, force)?,
-        None => Folder::numbered(Path::new(OUT), &scenario.name)?,
-    };
+    let folder = place.folder(&scenario.name)?;
 
     let begun = Instant::now();
     let bar = Bar::new();

@@ -4,17 +4,14 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use shoal_simulator::report::Folder;
 use shoal_simulator::scenario::Overrides;
-use shoal_simulator::study::{self, Figures, Progress, Results, Study};
+use shoal_simulator::study::{self, Figures, Results, Study};
 
+use super::place::Place;
 use crate::error::Error;
 use crate::output::{Options, Table};
-
-/// Where results go that nobody gave a place.
-const OUT: &str = "out";
+use crate::progress::Runs;
 
 /// What both are told.
 #[derive(Debug, clap::Args)]
@@ -40,12 +37,8 @@ pub struct Arguments {
     /// Make this many runs at once; results are the same with any number [default: all cores]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Write the results into this folder [default: a new one, out/SCENARIO-001 and so on]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Replace what is in the folder
-    #[arg(long, requires = "out")]
-    force: bool,
+    #[command(flatten)]
+    place: Place,
 }
 
 /// What is printed as JSON.
@@ -71,26 +64,24 @@ impl Arguments {
 
     /// How many runs at once.
     pub fn threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, Into::into);
-        self.threads.map_or_else(cores, usize::from)
+        threads(self.threads)
     }
+}
+
+/// As many threads as asked for, or as there are cores.
+pub fn threads(asked: Option<u16>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, Into::into);
+    asked.map_or_else(cores, usize::from)
 }
 
 /// Makes the runs of a study and shows what came of them in these columns.
 pub fn run(study: Study, arguments: &Arguments, columns: &[&str], output: Options) -> Result<(), Error> {
-    // Before the work, so that nobody works in vain.
-    let folder = match &arguments.out {
-        Some(path) => Folder::named(path, arguments.force)?,
-        None => Folder::numbered(Path::new(OUT), &study.name)?,
-    };
+    let folder = arguments.place.folder(&study.name)?;
     let begun = Instant::now();
-    let bar = bar();
-    let tell = |progress: Progress| {
-        bar.set_position((progress.share * 1_000.0) as u64);
-        bar.set_message(format!("{} of {} runs", progress.done, progress.runs));
-    };
+    let bar = Runs::new();
+    let tell = |progress| bar.tell(progress);
     let results = study.carry_out(&tell)?;
-    bar.finish_and_clear();
+    bar.clear();
     let elapsed_s = begun.elapsed().as_secs_f64();
     study::write(folder.path(), &results, elapsed_s)
         .map_err(|error| Error::internal(format!("{}: {error}", folder.path().display())))?;
@@ -100,14 +91,6 @@ pub fn run(study: Study, arguments: &Arguments, columns: &[&str], output: Option
     let runs: usize = results.rows.iter().map(|row| row.runs.len()).sum();
     eprintln!("{runs} runs in {elapsed_s:.1} s; results in {}", out.display());
     Ok(())
-}
-
-/// A bar over all runs; hidden where stderr is no terminal.
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::new(1_000);
-    let style = ProgressStyle::with_template("{bar:40} {percent} %  {msg}  {elapsed}");
-    bar.set_style(style.expect("a template that makes sense"));
-    bar
 }
 
 fn table(results: &Results, columns: &[&str]) -> Table {

@@ -29,10 +29,10 @@ mod search;
 mod tally;
 
 use shoal_model::Machine;
-use shoal_model::honours::{Field, FieldSet};
+use shoal_model::honours::FieldSet;
 use shoal_model::{JobId, NodeId, Time};
 
-use super::{Command, Event, Here, Recipe};
+use super::{Command, Event, Here, IN_CALENDARS, Recipe};
 use crate::protocol::{Ctx, Input, Layer, Never};
 use crate::shared::Shared;
 pub use config::{Audience, Config, ConfigError, Policy};
@@ -69,28 +69,7 @@ impl Layer for Asap {
 }
 
 impl Recipe for Asap {
-    const HONOURS: FieldSet = FieldSet::of(&[
-        Field::Nodes,
-        Field::Cores,
-        Field::Memory,
-        Field::Disk,
-        Field::Gpus,
-        Field::Resources,
-        Field::Limit,
-        Field::Deadline,
-        Field::Begin,
-        Field::Architecture,
-        Field::System,
-        Field::Labels,
-        Field::Within,
-        Field::Retry,
-        Field::Rerun,
-        Field::AtMostOnce,
-        Field::Environment,
-        Field::Name,
-        Field::User,
-        Field::Organisation,
-    ]);
+    const HONOURS: FieldSet = IN_CALENDARS;
 
     fn handle(&mut self, input: Input<Asap>, here: &Here<'_>, ctx: &mut Ctx<'_, Asap>) {
         match input {
