@@ -8,8 +8,9 @@ const ARROWS: [(&str, &[&str]); 5] = [
     ("model", &[]),
     ("protocols", &["model"]),
     ("simulator", &["model", "protocols"]),
-    ("daemon", &["model", "protocols"]),
-    ("cli", &["model", "protocols", "simulator", "daemon"]),
+    ("api", &["model"]),
+    ("daemon", &["model", "protocols", "api"]),
+    ("cli", &["model", "protocols", "simulator", "api", "daemon"]),
 ];
 
 /// What the pure crates may take from outside: nothing that knows a clock, a thread pool or IO.
