@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Which crate may lean on which, besides those from outside.
-const ARROWS: [(&str, &[&str]); 5] = [
+const ARROWS: [(&str, &[&str]); 6] = [
     ("model", &[]),
     ("protocols", &["model"]),
     ("simulator", &["model", "protocols"]),
