@@ -24,6 +24,9 @@ pub struct NodeId(#[n(0)] pub u64);
 #[cbor(transparent)]
 pub struct JobId(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
 
+/// Tells this hash from every other use of BLAKE3.
+const ELEMENT_CONTEXT: &str = "shoal 2026-11-15 job of an array v1";
+
 /// Counts the placements of one job: each new set of nodes is a new epoch, and the larger one is right.
 #[derive(
     Clone,
@@ -74,6 +77,14 @@ impl Epoch {
 }
 
 impl JobId {
+    /// The id of one of an array's jobs: the first 16 bytes of a hash of the array's id and the index.
+    pub fn of_index(self, index: u32) -> JobId {
+        let mut hasher = blake3::Hasher::new_derive_key(ELEMENT_CONTEXT);
+        hasher.update(&self.0).update(&index.to_be_bytes());
+        let [id @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = *hasher.finalize().as_bytes();
+        JobId(id)
+    }
+
     /// An id for tests and simulations that need no envelope.
     pub fn from_number(number: u64) -> JobId {
         let mut bytes = [0; 16];

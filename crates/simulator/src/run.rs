@@ -137,6 +137,7 @@ impl<P: NodeLike> Run<P> {
                 commit: scenario.commit,
                 heartbeat: scenario.heartbeat,
                 limit_default: LIMIT_DEFAULT,
+                eager: scenario.eager,
             },
             machines: scenario.machines.clone(),
             threads,

@@ -15,6 +15,7 @@ fn world(nodes: u32, seed: u64, threads: usize) -> World<Node> {
             commit: Default::default(),
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),
+            eager: false,
         })),
         ..Config::default()
     };

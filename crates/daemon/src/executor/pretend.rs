@@ -181,7 +181,8 @@ mod tests {
 
     fn start(argv: &[&str], limit: Span) -> Action {
         let envelope = Envelope::new(Job::command(argv.iter().copied()), Nonce([1; 16])).unwrap();
-        let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes: vec![NodeId(1)] });
+        let brief =
+            Shared::new(Brief { envelope: Shared::new(envelope), nodes: vec![NodeId(1)], index: None });
         Action::Start { task: TASK, brief, stop_at: Time::ZERO + limit, short: false }
     }
 

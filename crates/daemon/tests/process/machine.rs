@@ -205,5 +205,5 @@ fn stat(pid: Pid) -> Option<Vec<String>> {
 
 fn brief(job: Job) -> Shared<Brief> {
     let envelope = Shared::new(Envelope::new(job, Nonce([1; 16])).unwrap());
-    Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)] })
+    Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)], index: None })
 }

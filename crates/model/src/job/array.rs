@@ -109,6 +109,14 @@ impl Array {
         self.ranges.iter().flat_map(|range| (range.first..=range.last).step_by(range.step.get() as usize))
     }
 
+    /// The first index, or the first above another.
+    pub fn next(&self, above: Option<u32>) -> Option<u32> {
+        let Some(above) = above else { return Some(self.ranges.first()?.first) };
+        let range = self.ranges.get(self.ranges.partition_point(|range| range.last <= above))?;
+        let steps = above.checked_sub(range.first).map_or(0, |past| past / range.step + 1);
+        Some(range.first + steps * range.step.get())
+    }
+
     /// Whether this is one of the indexes.
     pub fn contains(&self, index: u32) -> bool {
         let at = self.ranges.partition_point(|range| range.last < index);

@@ -30,6 +30,9 @@ pub struct Work {
     pub heartbeat: heartbeat::Config,
     /// The hard limit of a job that names none.
     pub limit_default: Span,
+    /// Whether plans get better while jobs wait: tasks start early where there is room, and owners look for better
+    /// places. Without it a plan never moves, as in the papers that say so.
+    pub eager: bool,
 }
 
 /// How jobs find their places, with the settings of the recipe.

@@ -38,6 +38,14 @@ pub enum JobMessage {
     Noted(Task),
     /// To the run node: it should have ended; what has become of it?
     Inquire(Task),
+    /// To the owner: there is room for it now, before its time.
+    Sooner(Task),
+    /// To the run node: then start it.
+    Go(Task),
+    /// To another job's owner: ours waits for yours to end.
+    Await(JobId),
+    /// To the owner of a job that waits: that job has ended so; or there is no such job here.
+    Over(JobId, Option<End>),
 }
 
 /// One node's part of one placement of a job.
@@ -101,6 +109,9 @@ pub enum End {
     /// No place was found for it, and the recipe was told not to wait for one.
     #[n(5)]
     NoPlace,
+    /// It was to start after another job, which did not end as it must have.
+    #[n(6)]
+    Unmet(#[n(0)] JobId),
 }
 
 /// What the nodes of a placement must know to start the job.
@@ -112,6 +123,22 @@ pub struct Brief {
     /// Where, by rank.
     #[n(1)]
     pub nodes: Vec<NodeId>,
+    /// Of an array: for which index.
+    #[n(2)]
+    pub index: Option<u32>,
+}
+
+impl Brief {
+    /// Which job it is about.
+    pub fn job(&self) -> JobId {
+        job_id(&self.envelope, self.index)
+    }
+
+    /// The rank of a node.
+    pub fn rank_of(&self, node: NodeId) -> Option<Rank> {
+        let rank = self.nodes.iter().position(|&other| other == node)?;
+        Some(Rank(rank as u32))
+    }
 }
 
 impl two_phase::Brief for Brief {
@@ -120,8 +147,14 @@ impl two_phase::Brief for Brief {
     }
 
     fn suits(&self, job: JobId, node: NodeId) -> bool {
-        self.envelope.id() == job && self.nodes.contains(&node)
+        self.job() == job && self.nodes.contains(&node)
     }
+}
+
+/// The id of a job, or of the job of an array for one index.
+fn job_id(envelope: &Envelope, index: Option<u32>) -> JobId {
+    let id = envelope.id();
+    index.map_or(id, |index| id.of_index(index))
 }
 
 /// What the user asks for.
@@ -131,10 +164,16 @@ pub enum Command {
     Join(NodeId),
     /// Take these nodes as neighbours.
     Meet(Box<[NodeId]>),
-    /// Run this job. Submitting it again is the same job.
+    /// Run this job. Submitting it again is the same job. The jobs that it waits for are this node's.
     Submit(Shared<Envelope>),
+    /// Run this job; the jobs that it waits for are those nodes'.
+    SubmitAfter(Shared<Envelope>, Box<[(JobId, NodeId)]>),
     /// Take a job back.
     Cancel(JobId),
+    /// Do not start a job that has not started.
+    Hold(JobId),
+    /// A job that was held may start.
+    Release(JobId),
 }
 
 /// What a node asked to be reminded of.
@@ -152,10 +191,16 @@ pub enum Timer {
     Asap(asap::Timer),
     /// As owner: look for a place again.
     Again(JobId),
+    /// As owner: have the jobs ended that this one waits for? With the number of the question.
+    Await(JobId, u8),
+    /// As owner: launch more jobs of this array.
+    Launch(JobId),
     /// As owner: this placement should be over. With the number of the reminder.
     Overdue(JobId, Epoch, u8),
     /// As owner: do all tasks of this placement run?
     Late(JobId, Epoch),
+    /// As owner: are there better places for the jobs that start after this one?
+    Improve(Option<(Time, JobId)>),
     /// As run node: its time has come.
     Start(Task),
     /// As run node: is what runs here still wanted?
@@ -199,6 +244,29 @@ pub struct OwnedRecord {
     /// Of a job that must not run twice: from when on nodes may start it, unless all of them have let go before.
     #[n(4)]
     pub runs_from: Option<Time>,
+    /// Of an array: for which index.
+    #[n(5)]
+    pub index: Option<u32>,
+    /// Whether the user wants it not to start.
+    #[n(6)]
+    #[cbor(default)]
+    pub held: bool,
+    /// Whose the jobs are that it waits for.
+    #[n(7)]
+    #[cbor(default)]
+    pub after: Vec<(JobId, NodeId)>,
+}
+
+impl OwnedRecord {
+    /// Whether it is an array, which has no place of its own.
+    pub fn is_array(&self) -> bool {
+        self.index.is_none() && self.envelope.job().array.is_some()
+    }
+
+    /// Which job it is about.
+    pub fn id(&self) -> JobId {
+        job_id(&self.envelope, self.index)
+    }
 }
 
 /// What a record is about.
@@ -224,7 +292,7 @@ impl protocol::Record for Record {
     fn key(&self) -> Key {
         match self {
             Record::Commit(record) => Key::Commit(record.key()),
-            Record::Owned(owned) => Key::Owned(owned.envelope.id()),
+            Record::Owned(owned) => Key::Owned(owned.id()),
             Record::Exits(job, ..) => Key::Exits(*job),
             Record::Task(task, ..) => Key::Task(*task),
         }
@@ -280,6 +348,8 @@ pub enum Event {
     Started(Task, Time),
     /// The job has ended.
     Ended(JobId, End),
+    /// The job is held, or no longer.
+    Held(JobId, bool),
     /// A node with work for us has fallen silent.
     Suspected(NodeId),
     /// A node that was silent is back.
@@ -304,22 +374,28 @@ pub enum Refusal {
     /// Too many jobs are waiting here already.
     #[error("this node owns {0} jobs, and takes no more")]
     Full(usize),
+    /// It is to start after a job that nobody knows here.
+    #[error("it is to start after job {0}, which is not known here")]
+    Unknown(JobId),
+    /// It runs, or is about to: too late to hold it.
+    #[error("it has started, or is about to: too late to hold it")]
+    Started,
 }
 
 /// What a message about a task is accounted for, headers included.
 const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 35] = {
+const KINDS: [&str; 39] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         two_phase::Message::<Resources, Brief>::KINDS,
         heartbeat::Message::KINDS,
         sample::Message::KINDS,
         asap::Message::KINDS,
-        &["started", "ended", "noted", "inquire"],
+        &["started", "ended", "noted", "inquire", "sooner", "go", "await", "over"],
     ];
-    let mut all = [""; 35];
+    let mut all = [""; 39];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;
@@ -353,6 +429,10 @@ impl protocol::Message for Message {
             Message::Job(JobMessage::Ended(..)) => JOB + 1,
             Message::Job(JobMessage::Noted(..)) => JOB + 2,
             Message::Job(JobMessage::Inquire(..)) => JOB + 3,
+            Message::Job(JobMessage::Sooner(..)) => JOB + 4,
+            Message::Job(JobMessage::Go(..)) => JOB + 5,
+            Message::Job(JobMessage::Await(..)) => JOB + 6,
+            Message::Job(JobMessage::Over(..)) => JOB + 7,
         }
     }
 

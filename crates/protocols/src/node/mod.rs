@@ -18,7 +18,11 @@
 //! The *owner* of a job is the node that accepted it (durability 1: its disk holds the job). It plans, watches the
 //! nodes that run it, and plans again with the next epoch when one is lost.
 
+mod after;
+mod array;
 pub mod config;
+mod eager;
+mod hold;
 pub mod message;
 mod owner;
 mod queues;
@@ -27,10 +31,10 @@ mod runner;
 mod tests;
 mod watcher;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::calendar::Capacity;
-use shoal_model::{JobId, Machine, NodeId, Resources, Span};
+use shoal_model::{JobId, Machine, NodeId, Resources, Span, Time};
 
 use crate::commit::two_phase::{self, TwoPhase};
 use crate::guard::heartbeat::{self, Heartbeat};
@@ -67,10 +71,22 @@ pub struct Node {
 struct Work {
     machine: Machine,
     limit_default: Span,
+    /// Whether plans get better while jobs wait.
+    eager: bool,
+    /// Whether a look for better places is due.
+    improving: bool,
     recipe: Recipe,
     commit: Commit,
     heartbeat: Heartbeat<JobId>,
     owned: BTreeMap<JobId, Owned>,
+    /// Those that have a place and have not started, by start.
+    waiting: BTreeSet<(Time, JobId)>,
+    /// How far the arrays among them have come.
+    arrays: BTreeMap<JobId, array::Progress>,
+    /// Jobs, and which of the owned ones wait for them.
+    waiting_for: BTreeSet<(JobId, JobId)>,
+    /// Owned jobs, and which nodes have jobs that wait for them.
+    awaited: BTreeSet<(JobId, NodeId)>,
     tasks: BTreeMap<Task, runner::Running>,
 }
 
@@ -125,8 +141,11 @@ impl Protocol for Node {
             Input::Command(Command::Meet(nodes)) => {
                 self.tell_overlay(Input::Command(cyclon::Command::Meet(nodes)), ctx);
             }
-            Input::Command(Command::Submit(envelope)) => self.submit(envelope, ctx),
+            Input::Command(Command::Submit(envelope)) => self.submit(envelope, &[], ctx),
+            Input::Command(Command::SubmitAfter(envelope, after)) => self.submit(envelope, &after, ctx),
             Input::Command(Command::Cancel(job)) => self.cancel(job, ctx),
+            Input::Command(Command::Hold(job)) => self.hold(job, ctx),
+            Input::Command(Command::Release(job)) => self.release(job, ctx),
             Input::Message { from, message } => self.on_message(from, message, ctx),
             Input::Timer(timer) => self.on_timer(timer, ctx),
             Input::Done(Outcome(task, exit)) => self.on_exit(task, exit, ctx),
@@ -204,6 +223,10 @@ impl Node {
             Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
             Message::Job(JobMessage::Noted(task)) => self.on_noted(from, task, ctx),
             Message::Job(JobMessage::Inquire(task)) => self.on_inquire(from, task, ctx),
+            Message::Job(JobMessage::Sooner(task)) => self.on_sooner(from, task, ctx),
+            Message::Job(JobMessage::Go(task)) => self.on_go(from, task, ctx),
+            Message::Job(JobMessage::Await(job)) => self.on_await(from, job, ctx),
+            Message::Job(JobMessage::Over(job, end)) => self.on_over(from, job, end, ctx),
         }
     }
 
@@ -217,8 +240,11 @@ impl Node {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Timer(timer), here, ctx), ctx)
             }
             Timer::Again(job) => self.on_again(job, ctx),
+            Timer::Await(job, question) => self.ask_after(job, question, ctx),
+            Timer::Launch(array) => self.launch(array, ctx),
             Timer::Overdue(job, epoch, reminder) => self.on_overdue(job, epoch, reminder, ctx),
             Timer::Late(job, epoch) => self.on_late(job, epoch, ctx),
+            Timer::Improve(last) => self.on_improve(last, ctx),
             Timer::Start(task) => self.on_start(task, ctx),
             Timer::Wanted(task) => self.on_wanted(task, ctx),
             Timer::Tell(task, reminder) => self.on_tell(task, reminder, ctx),
@@ -244,13 +270,17 @@ impl Node {
 
     fn tell_commit(&mut self, input: Input<Commit>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
-        let version = work.commit.calendar().version();
+        let (version, promised) = (work.commit.calendar().version(), work.commit.promised());
         let heard = ctx.layer(|ctx| work.commit.handle(input, ctx));
+        let room = work.commit.promised() < promised;
         if work.commit.calendar().version() != version {
             self.calendar_changed(ctx);
         }
         for event in heard {
             self.on_commit(event, ctx);
+        }
+        if room {
+            self.offer_room(ctx);
         }
     }
 
@@ -375,7 +405,7 @@ impl Work {
         };
         let capacity = Capacity::constant(config.machine.capacity.clone());
         let capacity = capacity.expect("a machine's resources are within what a calendar can count");
-        let mut owned: BTreeMap<JobId, Owned> = BTreeMap::new();
+        let mut owned = BTreeMap::new();
         let mut exits = Vec::new();
         let mut tasks = BTreeMap::new();
         let mut commits = Vec::new();
@@ -383,7 +413,7 @@ impl Work {
             match record {
                 Record::Commit(record) => commits.push(record),
                 Record::Owned(record) => {
-                    owned.insert(record.envelope.id(), Owned::restore(record, config.limit_default));
+                    owned.insert(record.id(), Owned::restore(record, config.limit_default));
                 }
                 Record::Exits(job, epoch, ended) => exits.push((job, epoch, ended)),
                 Record::Task(task, owner, exit) => {
@@ -391,21 +421,32 @@ impl Work {
                 }
             }
         }
-        for (job, epoch, ended) in exits {
-            if let Some(owned) = owned.get_mut(&job) {
-                owned.restore_exits(epoch, ended);
-            }
-        }
         let setting = two_phase::Setting { config: config.commit, capacity };
-        Work {
+        let mut work = Work {
             machine: config.machine.clone(),
             limit_default: config.limit_default,
+            eager: config.eager,
+            improving: false,
             recipe,
             commit: Commit::restore(&setting, me, commits.into_iter()),
             heartbeat: Heartbeat::restore(&config.heartbeat, me, std::iter::empty()),
             owned,
+            waiting: BTreeSet::new(),
+            arrays: BTreeMap::new(),
+            waiting_for: BTreeSet::new(),
+            awaited: BTreeSet::new(),
             tasks,
+        };
+        for (&job, owned) in &work.owned {
+            work.waiting_for.extend(owned.after.keys().map(|&other| (other, job)));
         }
+        work.restore_arrays();
+        for (job, epoch, ended) in exits {
+            if let Some(owned) = work.owned.get_mut(&job) {
+                owned.restore_exits(epoch, ended);
+            }
+        }
+        work
     }
 }
 

@@ -10,13 +10,13 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use shoal_model::job::Mode;
+use shoal_model::job::{Array, Mode};
 use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time, refuse_unhonoured};
 
 use super::message::{
     Brief, End, Event, Exit, JobMessage, Key, Message, OwnedRecord, Record, Refusal, Task, Timer,
 };
-use super::{Commit, Node};
+use super::{Commit, Node, Work};
 use crate::commit::two_phase::{self, Failure, Placement, Proposal};
 use crate::protocol::{Ctx, Input};
 use crate::scheduling::{self, Stuck};
@@ -29,12 +29,19 @@ const AGAIN_LEAST: Span = Span::from_secs(5);
 /// The longest such pause.
 const AGAIN_MOST: Span = Span::from_mins(5);
 /// No two clocks of a grid are further apart.
-const CLOCKS_APART_MOST: Span = Span::from_secs(5);
+pub(super) const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 
 /// A job that was accepted here.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owned {
+    id: JobId,
     envelope: Shared<Envelope>,
+    /// Of an array: which, and for which index.
+    of: Option<(JobId, u32)>,
+    /// Whether the user wants it not to start.
+    pub(super) held: bool,
+    /// The jobs that it waits for, and whose they are.
+    pub(super) after: BTreeMap<JobId, NodeId>,
     needs: Needs,
     pub(super) phase: Phase,
     retried: u16,
@@ -48,8 +55,17 @@ pub struct Owned {
     pub(super) watched: Vec<NodeId>,
     /// The tasks of its placement that have said that they run, and when they last did.
     pub(super) started: BTreeMap<Rank, Time>,
+    /// Whether a task of its placement was told to start before its time.
+    pub(super) going: bool,
+    /// Whether a better place is being looked for, and when that last began.
+    pub(super) looking: bool,
+    pub(super) looked: Option<Time>,
+    /// When it is to start, while it waits for that.
+    pub(super) planned: Option<Time>,
+    /// When the nodes of its placement are next asked whether they run it.
+    pub(super) ask_at: Option<Time>,
     /// Why it waits, as last told.
-    why: Option<Stuck>,
+    pub(super) why: Option<Stuck>,
     /// How often in a row no place was found.
     stuck: u8,
 }
@@ -74,7 +90,11 @@ impl Owned {
     fn new(envelope: Shared<Envelope>, limit_default: Span) -> Owned {
         let needs = Needs::of(envelope.job(), limit_default);
         Owned {
+            id: envelope.id(),
             envelope,
+            of: None,
+            held: false,
+            after: BTreeMap::new(),
             needs,
             phase: Phase::Seeking,
             retried: 0,
@@ -83,15 +103,32 @@ impl Owned {
             exits_saved: false,
             watched: Vec::new(),
             started: BTreeMap::new(),
+            going: false,
+            looking: false,
+            looked: None,
+            planned: None,
+            ask_at: None,
             why: None,
             stuck: 0,
         }
     }
 
+    /// The job of an array for one of its indexes; held if the array is.
+    pub(super) fn of_array(parent: &Owned, array: JobId, index: u32, limit_default: Span) -> Owned {
+        let job = Owned::new(parent.envelope.clone(), limit_default);
+        Owned { id: array.of_index(index), of: Some((array, index)), held: parent.held, ..job }
+    }
+
     pub(super) fn restore(record: OwnedRecord, limit_default: Span) -> Owned {
-        let OwnedRecord { envelope, retried, end, failed, runs_from } = record;
+        let OwnedRecord { envelope, retried, end, failed, runs_from, index, held, after } = record;
         let phase = end.map_or(Phase::Seeking, Phase::Ended);
-        Owned { phase, retried, failed, runs_from, ..Owned::new(envelope, limit_default) }
+        let owned = Owned::new(envelope, limit_default);
+        let (id, of) = match index {
+            Some(index) => (owned.id.of_index(index), Some((owned.id, index))),
+            None => (owned.id, None),
+        };
+        let after = after.into_iter().collect();
+        Owned { id, of, held, after, phase, retried, failed, runs_from, ..owned }
     }
 
     /// Whether these exits still count is known once the commit has been restored too.
@@ -109,7 +146,11 @@ impl Owned {
 
     /// Why it waits, if it does and a reason is known.
     pub fn why(&self) -> Option<Stuck> {
-        self.why.filter(|_| self.phase == Phase::Seeking)
+        if self.phase != Phase::Seeking {
+            return None;
+        }
+        let held = self.held.then_some(Stuck::Held);
+        held.or_else(|| self.after.keys().next().map(|&other| Stuck::After(other))).or(self.why)
     }
 
     /// What was accepted.
@@ -117,36 +158,115 @@ impl Owned {
         &self.envelope
     }
 
-    fn record(&self) -> Record {
+    /// Of a job of an array: which array, and for which index.
+    pub fn of_array_at(&self) -> Option<(JobId, u32)> {
+        self.of
+    }
+
+    /// Whether the user wants it not to start.
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// The jobs that it still waits for, and whose they are.
+    pub fn waits_for(&self) -> impl Iterator<Item = (JobId, NodeId)> {
+        self.after.iter().map(|(&job, &owner)| (job, owner))
+    }
+
+    /// Which ranks of its placement run, as far as is known.
+    pub fn running(&self) -> impl Iterator<Item = Rank> {
+        self.started.keys().copied()
+    }
+
+    /// How often it has been tried again after a failure.
+    pub fn retried(&self) -> u16 {
+        self.retried
+    }
+
+    /// The indexes, if it is an array and not one of its jobs.
+    pub fn array(&self) -> Option<&Array> {
+        self.envelope.job().array.as_deref().filter(|_| self.of.is_none())
+    }
+
+    /// Whether nothing but a place is missing.
+    pub(super) fn may_seek(&self) -> bool {
+        !self.held && self.after.is_empty()
+    }
+
+    pub(super) fn record(&self) -> Record {
         let end = match &self.phase {
             Phase::Seeking | Phase::Placed { .. } => None,
             Phase::Ended(end) => Some(*end),
         };
-        let Owned { ref envelope, retried, failed, runs_from, .. } = *self;
-        Record::Owned(OwnedRecord { envelope: envelope.clone(), retried, end, failed, runs_from })
+        let Owned { retried, failed, runs_from, held, .. } = *self;
+        Record::Owned(OwnedRecord {
+            envelope: self.envelope.clone(),
+            retried,
+            end,
+            failed,
+            runs_from,
+            index: self.of.map(|(_, index)| index),
+            held,
+            after: self.waits_for().collect(),
+        })
     }
 
     fn runs_once(&self) -> bool {
         self.envelope.job().mode() == Mode::AtMostOnce
     }
 
+    /// What it needs of its nodes.
+    pub(super) fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// Whether several nodes start it together.
+    pub(super) fn is_gang(&self) -> bool {
+        self.needs.nodes.get() > 1
+    }
+
     /// Saved before any node of the placement can be lost: from then on the job may have run.
-    fn note_start(&mut self, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
-        if self.runs_once() && self.runs_from != Some(placement.start) {
-            self.runs_from = Some(placement.start);
+    pub(super) fn note_start(&mut self, from: Time, ctx: &mut Ctx<'_, Node>) {
+        if self.runs_once() && self.runs_from != Some(from) {
+            self.runs_from = Some(from);
             ctx.save(self.record());
         }
     }
 
     fn erase_exits(&mut self, ctx: &mut Ctx<'_, Node>) {
         if std::mem::take(&mut self.exits_saved) {
-            ctx.erase(Key::Exits(self.envelope.id()));
+            ctx.erase(Key::Exits(self.id));
         }
     }
 }
 
+impl Work {
+    /// Whether a job can be taken; notes whose the jobs are that it waits for.
+    fn take(&self, owned: &mut Owned, whose: &[(JobId, NodeId)], me: NodeId) -> Result<(), Refusal> {
+        let jobs = 1 + owned.array().map_or(0, |array| array.tasks() as usize);
+        if self.owned.len() + self.unlaunched() + jobs > OWNED_MAX {
+            return Err(Refusal::Full(OWNED_MAX));
+        }
+        let job = owned.envelope.job();
+        refuse_unhonoured(job, self.recipe.name(), self.recipe.honours())
+            .map_err(|error| Refusal::Unhonoured(error.to_string()))?;
+        for &other in job.after.iter().flat_map(|after| after.0.keys()) {
+            let owner = whose.iter().find(|(job, _)| *job == other).map(|&(_, owner)| owner);
+            let owner = owner.or_else(|| self.owned.contains_key(&other).then_some(me));
+            owned.after.insert(other, owner.ok_or(Refusal::Unknown(other))?);
+        }
+        Ok(())
+    }
+}
+
 impl Node {
-    pub(super) fn submit(&mut self, envelope: Shared<Envelope>, ctx: &mut Ctx<'_, Node>) {
+    /// Takes a job; those that it is to start after belong to the nodes given with them, or to this one.
+    pub(super) fn submit(
+        &mut self,
+        envelope: Shared<Envelope>,
+        whose: &[(JobId, NodeId)],
+        ctx: &mut Ctx<'_, Node>,
+    ) {
         let job = envelope.id();
         let Some(work) = &mut self.work else {
             ctx.report(Event::Refused(job, Refusal::NoWork));
@@ -157,24 +277,29 @@ impl Node {
             ctx.report(Event::Accepted(job));
             return;
         }
-        if work.owned.len() >= OWNED_MAX {
-            ctx.report(Event::Refused(job, Refusal::Full(OWNED_MAX)));
+        let mut owned = Owned::new(envelope, work.limit_default);
+        if let Err(refusal) = work.take(&mut owned, whose, ctx.me) {
+            ctx.report(Event::Refused(job, refusal));
             return;
         }
-        if let Err(error) = refuse_unhonoured(envelope.job(), work.recipe.name(), work.recipe.honours()) {
-            ctx.report(Event::Refused(job, Refusal::Unhonoured(error.to_string())));
-            return;
-        }
-        let owned = Owned::new(envelope, work.limit_default);
         ctx.save(owned.record());
+        work.waiting_for.extend(owned.after.keys().map(|&other| (other, job)));
+        if owned.array().is_some() {
+            work.arrays.insert(job, Default::default());
+        }
         work.owned.insert(job, owned);
         ctx.report(Event::Accepted(job));
+        self.ask_after(job, 0, ctx);
         self.seek(job, ctx);
     }
 
     pub(super) fn cancel(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        let elements = self.elements(job);
         if self.unended(job).is_some() {
             self.end(job, End::Cancelled, ctx);
+        }
+        for element in elements {
+            self.end(element, End::Cancelled, ctx);
         }
     }
 
@@ -185,10 +310,19 @@ impl Node {
         nodes: Vec<NodeId>,
         ctx: &mut Ctx<'_, Node>,
     ) {
+        let placed = self.unended(job).is_some_and(|owned| owned.phase != Phase::Seeking);
+        if placed && !self.is_better(job, start, ctx.now) {
+            self.stop_looking(job, ctx);
+            return;
+        }
         let Some(owned) = self.unended(job) else { return };
         let Needs { limit, ref resources, .. } = owned.needs;
         let shares = nodes.iter().map(|&node| (node, resources.clone())).collect();
-        let brief = Shared::new(Brief { envelope: owned.envelope.clone(), nodes });
+        let brief = Shared::new(Brief {
+            envelope: owned.envelope.clone(),
+            nodes,
+            index: owned.of.map(|(_, index)| index),
+        });
         let strict = owned.runs_once();
         let proposal = Proposal { job, start, span: limit, shares, strict, brief };
         self.tell_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
@@ -196,6 +330,10 @@ impl Node {
 
     pub(super) fn on_stuck(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
         let Some(owned) = self.unended(job) else { return };
+        if owned.looking {
+            self.stop_looking(job, ctx);
+            return;
+        }
         owned.why = Some(why);
         let Needs { limit, deadline, .. } = owned.needs;
         let pause = (AGAIN_LEAST * (1 << owned.stuck.min(10))).min(AGAIN_MOST);
@@ -210,11 +348,14 @@ impl Node {
 
     /// The recipe does not wait for a place.
     pub(super) fn on_given_up(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
-        if let Some(owned) = self.unended(job) {
-            owned.why = Some(why);
-            ctx.report(Event::Waiting(job, why));
-            self.end(job, End::NoPlace, ctx);
+        let Some(owned) = self.unended(job) else { return };
+        if owned.looking {
+            self.stop_looking(job, ctx);
+            return;
         }
+        owned.why = Some(why);
+        ctx.report(Event::Waiting(job, why));
+        self.end(job, End::NoPlace, ctx);
     }
 
     pub(super) fn on_again(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
@@ -225,6 +366,10 @@ impl Node {
     }
 
     pub(super) fn on_failed(&mut self, job: JobId, why: Failure, ctx: &mut Ctx<'_, Node>) {
+        if self.unended(job).is_some_and(|owned| owned.looking) {
+            self.stop_looking(job, ctx);
+            return;
+        }
         self.plan(scheduling::Command::Failed { job, why }, ctx);
     }
 
@@ -233,7 +378,8 @@ impl Node {
         owned.phase = Phase::Placed { epoch: placement.epoch, exits: BTreeMap::new() };
         owned.stuck = 0;
         owned.started.clear();
-        owned.note_start(&placement, ctx);
+        (owned.going, owned.looking, owned.ask_at) = (false, false, None);
+        owned.note_start(placement.start, ctx);
         self.plan(scheduling::Command::Leave(job), ctx);
         ctx.report(Event::Placed(job, placement.clone()));
         self.watch(job, &placement, ctx);
@@ -264,6 +410,8 @@ impl Node {
                 .is_some_and(|owned| owned.started.insert(task.rank, ctx.now).is_none());
             if news {
                 ctx.report(Event::Started(task, at));
+                self.note_not_waiting(task.job);
+                self.ask_from_now(task.job, task.epoch, ctx);
             }
         }
     }
@@ -312,6 +460,7 @@ impl Node {
                 _ if self.unended(job).is_none() => self.tidy(job, ctx),
                 None => {
                     self.leave_placement(job, ctx);
+                    self.ask_after(job, 0, ctx);
                     self.seek(job, ctx);
                 }
                 Some(placement) => self.take_up(job, &placement, ctx),
@@ -331,7 +480,7 @@ impl Node {
         };
         let ended: Vec<Rank> = exits.keys().copied().collect();
         owned.phase = Phase::Placed { epoch: placement.epoch, exits };
-        owned.note_start(placement, ctx);
+        owned.note_start(placement.start, ctx);
         for rank in ended {
             if let Some(&node) = placement.nodes.get(rank.0 as usize) {
                 self.note_confirmed(node, Task { job, epoch: placement.epoch, rank });
@@ -381,20 +530,32 @@ impl Node {
     }
 
     /// Nothing that was noted of a placement counts any more.
-    fn leave_placement(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn leave_placement(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         self.unwatch(job, ctx);
+        self.note_not_waiting(job);
+        self.stop_looking(job, ctx);
         let Some(owned) = self.unended(job) else { return };
         owned.erase_exits(ctx);
         owned.started.clear();
+        (owned.going, owned.ask_at) = (false, None);
         owned.phase = Phase::Seeking;
     }
 
-    fn seek(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
-        if self.is_clear(job, ctx) {
-            let Some(owned) = self.unended(job) else { return };
-            let needs = owned.needs.clone();
-            self.plan(scheduling::Command::Plan { job, needs }, ctx);
+    /// Looks for a place for a job, if nothing else is missing; has an array's jobs do so.
+    pub(super) fn seek(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if !self.is_clear(job, ctx) {
+            return;
         }
+        let Some(owned) = self.unended(job) else { return };
+        if owned.phase != Phase::Seeking || !owned.may_seek() {
+            return;
+        }
+        if owned.array().is_some() {
+            self.launch(job, ctx);
+            return;
+        }
+        let needs = owned.needs.clone();
+        self.plan(scheduling::Command::Plan { job, needs }, ctx);
     }
 
     /// Whether a job can be placed: one that must not run twice only once all nodes of its last placement have let go
@@ -417,20 +578,32 @@ impl Node {
     }
 
     /// The one place where a job ends.
-    fn end(&mut self, job: JobId, end: End, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn end(&mut self, job: JobId, end: End, ctx: &mut Ctx<'_, Node>) {
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Ended(end);
         owned.started = BTreeMap::new();
+        let (of, after) = (owned.of, std::mem::take(&mut owned.after));
         ctx.save(owned.record());
         ctx.report(Event::Ended(job, end));
         owned.erase_exits(ctx);
+        if let Some(work) = &mut self.work {
+            work.arrays.remove(&job);
+            for other in after.into_keys() {
+                work.waiting_for.remove(&(other, job));
+            }
+        }
         self.unwatch(job, ctx);
+        self.note_not_waiting(job);
         self.plan(scheduling::Command::Leave(job), ctx);
         self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        self.tell_over(job, end, ctx);
+        if let Some((array, index)) = of {
+            self.on_element_ended(array, index, end, ctx);
+        }
     }
 
     /// Whether this is a task of the job's placement as it stands, and that node's.
-    fn is_current(&self, from: NodeId, task: Task) -> bool {
+    pub(super) fn is_current(&self, from: NodeId, task: Task) -> bool {
         let Some(placement) = self.commit().and_then(|commit: &Commit| commit.placement(task.job)) else {
             return false;
         };

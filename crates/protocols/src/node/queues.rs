@@ -1,5 +1,6 @@
 //! What a node keeps that peers or users can fill, with the limit of each: for whoever checks from outside.
 
+use super::after::AWAITED_MAX;
 use super::{Node, OWNED_MAX, Phase, Recipe};
 use crate::commit::two_phase::LOCKS_MAX;
 use crate::overlay::cyclon::CACHE_MAX;
@@ -27,6 +28,7 @@ impl Node {
         queues.extend([
             queue("owned jobs", work.owned.len(), OWNED_MAX),
             queue("locks and unheard ends", work.commit.locks().count() + work.commit.finished(), LOCKS_MAX),
+            queue("nodes that wait for jobs", work.awaited.len(), AWAITED_MAX),
             queue("tasks", work.tasks.len(), LOCKS_MAX),
             queue("coordinated jobs", work.commit.jobs().count(), work.owned.len()),
             queue("watched nodes", work.heartbeat.watched().count(), heartbeat.nodes_max as usize),

@@ -53,6 +53,11 @@ pub enum TaskState {
 }
 
 impl Running {
+    /// Whether its time has not come, and this is who decides on it.
+    pub(super) fn waits_for(&self, owner: NodeId) -> bool {
+        self.state == TaskState::Waiting && self.owner == owner
+    }
+
     pub(super) fn restore(owner: NodeId, exit: Option<Exit>) -> Running {
         Running { owner, state: exit.map_or(TaskState::Running, TaskState::Ended) }
     }
@@ -64,8 +69,8 @@ impl Node {
         let Some(work) = &mut self.work else { return };
         let Some((lock, _)) = work.commit.lock(job, epoch) else { return };
         let Some(brief) = &lock.brief else { return };
-        let Some(rank) = brief.nodes.iter().position(|&node| node == ctx.me) else { return };
-        let task = Task { job, epoch, rank: Rank(rank as u32) };
+        let Some(rank) = brief.rank_of(ctx.me) else { return };
+        let task = Task { job, epoch, rank };
         let (owner, start) = (lock.coordinator, lock.start);
         // After a restart the task may be known already, as one that runs or has ended.
         work.tasks.entry(task).or_insert(Running { owner, state: TaskState::Waiting });
@@ -79,11 +84,12 @@ impl Node {
         if running.state != TaskState::Waiting {
             return;
         }
-        let Some((&Lock { start, span, brief: Some(ref brief), .. }, Stage::Confirmed)) =
+        let Some((lock @ &Lock { start, brief: Some(ref brief), .. }, Stage::Confirmed)) =
             commit.lock(task.job, task.epoch)
         else {
             return;
         };
+        let span = lock.time();
         let (owner, brief, late) = (running.owner, brief.clone(), ctx.now.since(start));
         let in_time = late <= START_GRACE;
         let longer = in_time && late > LATE_LEAST && self.lengthen(task, late, ctx);
@@ -252,6 +258,7 @@ impl Node {
         let heard = ctx.layer(|ctx| work.commit.finish(task.job, task.epoch, ctx));
         assert!(heard.is_empty(), "an ended task frees its time without a word");
         self.calendar_changed(ctx);
+        self.offer_room(ctx);
     }
 
     fn drop_task(&mut self, task: Task) {

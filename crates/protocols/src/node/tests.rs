@@ -17,6 +17,7 @@ fn config() -> Config {
             commit: Default::default(),
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),
+            eager: false,
         })),
         ..Config::default()
     }
@@ -85,7 +86,7 @@ fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
         let (job, epoch) = (wanted.id(), shoal_model::Epoch(1));
         let (start, span) = (Time::from_secs(60), Span::from_secs(60));
         let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
-        let brief = Shared::new(Brief { envelope: envelope.clone(), nodes });
+        let brief = Shared::new(Brief { envelope: envelope.clone(), nodes, index: None });
         for message in [
             two_phase::Message::Prepare(Box::new(prepare)),
             two_phase::Message::Commit { job, epoch, brief },
@@ -147,7 +148,7 @@ const JOB_SPAN: Span = Span::from_secs(60);
 fn commit(world: &mut World<Node>, job: &Shared<Envelope>, start: Time) {
     let (id, epoch) = (job.id(), shoal_model::Epoch(1));
     let prepare = two_phase::Prepare { job: id, epoch, start, span: JOB_SPAN, amount: Resources::cores(1) };
-    let brief = Shared::new(Brief { envelope: job.clone(), nodes: vec![NodeId(1)] });
+    let brief = Shared::new(Brief { envelope: job.clone(), nodes: vec![NodeId(1)], index: None });
     for message in
         [two_phase::Message::Prepare(Box::new(prepare)), two_phase::Message::Commit { job: id, epoch, brief }]
     {
@@ -181,6 +182,30 @@ fn task_that_starts_late_has_its_whole_time_where_there_is_room() {
         world.run_for(A_MOMENT);
         let stop_at = format!("stop_at: {:?}, short: {short}", Time::from_secs(stop_at));
         assert!(world.story().contains(&stop_at), "{stop_at}\n{}", world.story());
+    }
+}
+
+#[test]
+fn reservation_is_made_longer_once_though_a_crash_came_before_the_start() {
+    let mut world = World::<Node>::new(2, config(), A_MOMENT);
+    world.network(|_| Vec::new());
+    let job = long_job("1");
+    commit(&mut world, &job, JOB_START);
+    confirm(&mut world, &job);
+    for late in [2, 3] {
+        world.speak(NodeId(1), |node, ctx| {
+            let work = node.work.as_mut().expect("the node takes jobs");
+            let by = Span::from_secs(late);
+            let heard = ctx.layer(|ctx| {
+                assert!(work.commit.lengthen(job.id(), shoal_model::Epoch(1), by, ctx), "there is room");
+            });
+            assert!(heard.is_empty());
+        });
+        world.crash(NodeId(1));
+        world.restart(NodeId(1));
+        let commit = world.core(NodeId(1)).commit().expect("the node takes jobs");
+        let spans: Vec<_> = commit.locks().map(|(lock, _)| (lock.span, lock.time())).collect();
+        assert_eq!(spans, [(JOB_SPAN + Span::from_secs(late), JOB_SPAN)]);
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_model::{Epoch, JobId, NodeId, Rank, Span};
+use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
 
 use super::message::{Event, Exit, JobMessage, Message, Task, Timer};
 use super::owner::{Owned, Phase};
@@ -37,8 +37,9 @@ impl Node {
         ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
         if self.work.as_ref().is_some_and(|work| work.heartbeat.is_on()) {
             let late = (placement.start + START_GRACE + A_MOMENT).max(ctx.now + A_MOMENT);
-            ctx.wake_at(late, Timer::Late(job, placement.epoch));
+            self.ask_at(late, job, placement.epoch, ctx);
         }
+        self.note_waiting(job, placement.start, ctx);
         // Who is suspected already is not suspected anew.
         let suspects =
             |node: &&NodeId| self.work.as_ref().is_some_and(|work| work.heartbeat.suspects(**node));
@@ -67,20 +68,37 @@ impl Node {
         }
     }
 
+    /// A task runs, maybe long before its time: from now on it is looked after.
+    pub(super) fn ask_from_now(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
+        let at = ctx.now + WANTED_EVERY + A_MOMENT;
+        if self.unended(job).and_then(|owned| owned.ask_at).is_some_and(|ask_at| at < ask_at) {
+            self.ask_at(at, job, epoch, ctx);
+        }
+    }
+
+    fn ask_at(&mut self, at: Time, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
+        if let Some(owned) = self.unended(job) {
+            owned.ask_at = Some(at);
+            ctx.wake_at(at, Timer::Late(job, epoch));
+        }
+    }
+
     /// All tasks should run by now, and say so from time to time: whoever has not is asked. A node that has no such task,
     /// because it never began or went with the disk, says that it is lost, and the others stop.
     pub(super) fn on_late(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
-        let Some(Owned { phase: Phase::Placed { epoch: current, exits }, started, .. }) = self.unended(job)
+        let Some(Owned { phase: Phase::Placed { epoch: current, exits }, started, ask_at, .. }) =
+            self.unended(job)
         else {
             return;
         };
-        if *current != epoch {
+        // Of two reminders the one that was set last counts.
+        if *current != epoch || ask_at.is_some_and(|at| ctx.now < at) {
             return;
         }
         let lately = started.iter().filter(|(_, at)| ctx.now.since(**at) <= WANTED_EVERY + A_MOMENT);
         let heard: BTreeSet<Rank> = exits.keys().copied().chain(lately.map(|(&rank, _)| rank)).collect();
         self.inquire(job, epoch, &heard, ctx);
-        ctx.wake_after(A_MOMENT * 2, Timer::Late(job, epoch));
+        self.ask_at(ctx.now + A_MOMENT * 2, job, epoch, ctx);
     }
 
     /// A node says of a task that it still runs.

@@ -56,6 +56,8 @@ pub const IN_CALENDARS: FieldSet = FieldSet::of(&[
     Field::System,
     Field::Labels,
     Field::Within,
+    Field::Array,
+    Field::After,
     Field::Retry,
     Field::Rerun,
     Field::AtMostOnce,
@@ -141,4 +143,18 @@ pub enum Stuck {
     /// Places were found, and each time somebody else was quicker.
     #[error("each place that was found was taken before it could be committed")]
     Outrun,
+    /// The user holds it.
+    #[error("it is held until it is released")]
+    Held,
+    /// Another job has not ended.
+    #[error("it starts after job {0}, which has not ended")]
+    After(JobId),
+    /// It is an array, and its jobs say each for itself.
+    #[error("it is an array, of which {ended} of {jobs} jobs have ended")]
+    Array {
+        /// How many have ended.
+        ended: u32,
+        /// How many there are.
+        jobs: u32,
+    },
 }

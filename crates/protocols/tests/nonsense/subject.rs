@@ -260,6 +260,7 @@ pub fn config() -> Config {
             commit: Default::default(),
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),
+            eager: false,
         })),
     }
 }

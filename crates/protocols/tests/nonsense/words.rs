@@ -12,7 +12,7 @@ use shoal_model::{
 use shoal_protocols::Shared;
 use shoal_protocols::commit::two_phase::{Message as Commit, Prepare, Vote};
 use shoal_protocols::guard::heartbeat;
-use shoal_protocols::node::{Brief, Command, Exit, JobMessage, Message, Task};
+use shoal_protocols::node::{Brief, Command, End, Exit, JobMessage, Message, Task};
 use shoal_protocols::overlay::cyclon::{self, Entry};
 use shoal_protocols::scheduling::sample;
 
@@ -136,7 +136,8 @@ fn brief() -> impl Strategy<Value = Shared<Brief>> {
         3 => vec(node(), 0..5),
         1 => Just(vec![NodeId(3); 70_000]),
     ];
-    (select(envelopes()), nodes).prop_map(|(envelope, nodes)| Shared::new(Brief { envelope, nodes }))
+    (select(envelopes()), nodes)
+        .prop_map(|(envelope, nodes)| Shared::new(Brief { envelope, nodes, index: None }))
 }
 
 fn task() -> impl Strategy<Value = Task> {
@@ -161,10 +162,22 @@ fn exit() -> impl Strategy<Value = Exit> {
     ])
 }
 
+fn end() -> impl Strategy<Value = Option<End>> {
+    prop_oneof![
+        select(vec![None, Some(End::Finished), Some(End::Lost), Some(End::Cancelled)]),
+        exit().prop_map(|exit| Some(End::Failed(Rank(7), exit))),
+        job().prop_map(|job| Some(End::Unmet(job))),
+    ]
+}
+
 fn command() -> impl Strategy<Value = Command> {
     prop_oneof![
         4 => select(envelopes()).prop_map(Command::Submit),
         1 => job().prop_map(Command::Cancel),
+        1 => job().prop_map(Command::Hold),
+        1 => job().prop_map(Command::Release),
+        1 => (select(envelopes()), job(), node())
+            .prop_map(|(envelope, job, owner)| Command::SubmitAfter(envelope, [(job, owner)].into())),
         1 => node().prop_map(Command::Join),
         1 => vec(node(), 0..70).prop_map(|nodes| Command::Meet(nodes.into())),
     ]
@@ -268,5 +281,9 @@ fn life() -> impl Strategy<Value = JobMessage> {
         (task(), exit()).prop_map(|(task, exit)| JobMessage::Ended(task, exit)),
         task().prop_map(JobMessage::Noted),
         task().prop_map(JobMessage::Inquire),
+        task().prop_map(JobMessage::Sooner),
+        task().prop_map(JobMessage::Go),
+        job().prop_map(JobMessage::Await),
+        (job(), end()).prop_map(|(job, end)| JobMessage::Over(job, end)),
     ]
 }

@@ -1,7 +1,7 @@
 //! I3, I4, I13, I16: every job that was accepted is known to its owner, ends once and for all, and does end; and
 //! at any time as many were accepted as are open or have ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::{JobId, NodeId, Time};
 use shoal_protocols::node::{End, Event, Key, Node, Owned, Phase, Record};
@@ -61,7 +61,7 @@ impl Check for Accounted {
         let Sight { at, node, ref saw } = *sight;
         match saw {
             Saw::Save(Record::Owned(owned)) => {
-                let job = owned.envelope.id();
+                let job = owned.id();
                 let account = self.books.entry(node).or_default().accounts.entry(job).or_default();
                 if account.end.is_some() && account.end != owned.end {
                     let what = format!("ended as {:?}, and then {:?}", account.end, owned.end);
@@ -129,9 +129,11 @@ impl Check for Accounted {
     }
 
     fn end(&mut self, view: &View<'_>) -> Result<(), Broken> {
+        let in_vain = waiting_in_vain(view);
         for (&id, book) in &self.books {
             let open = book.accounts.iter().find(|(job, account)| {
-                account.end.is_none() && account.accepted && !view.known.exempt.is_exempt(**job)
+                let exempt = view.known.exempt.is_exempt(**job) || in_vain.contains(job);
+                account.end.is_none() && account.accepted && !exempt
             });
             let Some((&job, _)) = open else { continue };
             let owned = view.up.get(&id).and_then(|node| node.owned().find(|(other, _)| *other == job));
@@ -140,6 +142,23 @@ impl Check for Accounted {
             return Err(Broken::new(view.now, what).on(id).of(job));
         }
         Ok(())
+    }
+}
+
+/// The jobs that wait for jobs that nobody sees to any more, or for others that do.
+fn waiting_in_vain(view: &View<'_>) -> BTreeSet<JobId> {
+    let all = view.up.values().flat_map(|node| node.owned());
+    let waiting: Vec<(JobId, Vec<JobId>)> =
+        all.map(|(job, owned)| (job, owned.waits_for().map(|(other, _)| other).collect())).collect();
+    let mut in_vain = BTreeSet::new();
+    loop {
+        let vain = |other: &JobId| view.known.exempt.is_exempt(*other) || in_vain.contains(other);
+        let more = waiting.iter().filter(|(job, others)| !in_vain.contains(job) && others.iter().any(vain));
+        let more: Vec<JobId> = more.map(|(job, _)| *job).collect();
+        if more.is_empty() {
+            return in_vain;
+        }
+        in_vain.extend(more);
     }
 }
 

@@ -26,7 +26,7 @@ impl Check for Cancelled {
         match saw {
             Saw::Save(Record::Owned(owned)) => {
                 if let Some(end) = owned.end {
-                    self.ended.entry(owned.envelope.id()).or_insert((at, end));
+                    self.ended.entry(owned.id()).or_insert((at, end));
                 }
             }
             Saw::Save(Record::Commit(two_phase::Record::Tenure(tenure))) => {

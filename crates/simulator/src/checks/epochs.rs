@@ -53,7 +53,8 @@ impl Check for Epochs {
             }
             Saw::Save(Record::Owned(owned)) => {
                 if let Some(end) = owned.end
-                    && !known.exempt.is_lost(owned.envelope.id())
+                    && !owned.is_array()
+                    && !known.exempt.is_lost(owned.id())
                 {
                     self.on_end(owned, end, at, node)?;
                 }
@@ -125,12 +126,12 @@ impl Epochs {
 
     /// What the owner says of the end must be what the tasks of the last placement really came to.
     fn on_end(&self, owned: &OwnedRecord, end: End, at: Time, node: NodeId) -> Result<(), Broken> {
-        let job = owned.envelope.id();
+        let job = owned.id();
         let broken = |what: String| Err(Broken::new(at, what).on(node).of(job));
         let Some(Placement { epoch, nodes, .. }) = self.placed.get(&job) else {
             return match end {
                 End::Finished | End::Failed(..) | End::Lost => broken(format!("{end:?} without a place")),
-                End::Cancelled | End::Expired | End::NoPlace => Ok(()),
+                End::Cancelled | End::Expired | End::NoPlace | End::Unmet(_) => Ok(()),
             };
         };
         let exit = |rank: Rank| self.exits.get(&Task { job, epoch: *epoch, rank }).copied();
@@ -154,7 +155,7 @@ impl Epochs {
                     return broken(format!("failed after {failed} of {tries} tries"));
                 }
             }
-            End::Lost | End::Cancelled | End::Expired | End::NoPlace => {}
+            End::Lost | End::Cancelled | End::Expired | End::NoPlace | End::Unmet(_) => {}
         }
         Ok(())
     }

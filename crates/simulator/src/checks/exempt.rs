@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::{JobId, NodeId, Time};
+use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::{Event, Node, Record};
 
 use crate::world::{Saw, Sight};
@@ -25,7 +26,11 @@ impl Exempt {
                 self.owners.insert(*job, sight.node);
             }
             Saw::Save(Record::Owned(owned)) => {
-                self.owners.insert(owned.envelope.id(), sight.node);
+                self.owners.insert(owned.id(), sight.node);
+            }
+            // A job of an array is not on its owner's disk before it has a place.
+            Saw::Save(Record::Commit(two_phase::Record::Tenure(tenure))) => {
+                self.owners.entry(tenure.job).or_insert(sight.node);
             }
             Saw::DiskLost => {
                 self.wiped.insert(sight.node, sight.at);

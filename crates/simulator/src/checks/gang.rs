@@ -25,6 +25,8 @@ pub struct Gang {
     started: BTreeMap<(JobId, Epoch), Started>,
     /// The last placement that its owner has put on disk, and when it starts.
     placed: BTreeMap<JobId, (Epoch, Time)>,
+    /// Placements that their only node has moved to an earlier time.
+    sooner: BTreeMap<(JobId, Epoch), Time>,
 }
 
 /// A placement of which a rank has started.
@@ -45,7 +47,16 @@ impl Check for Gang {
         let Sight { at, node, ref saw } = *sight;
         match saw {
             Saw::Save(Record::Commit(two_phase::Record::Lock(lock))) => {
-                self.committed.entry((lock.job, lock.epoch)).or_default().insert(node);
+                let key = (lock.job, lock.epoch);
+                self.committed.entry(key).or_default().insert(node);
+                let planned = self.placed.get(&lock.job).filter(|placed| placed.0 == lock.epoch);
+                if planned.is_some_and(|placed| lock.start < placed.1) {
+                    if lock.brief.as_ref().is_none_or(|brief| brief.nodes.len() > 1) {
+                        let what = format!("a rank of epoch {} moves without the others", lock.epoch.0);
+                        return Err(Broken::new(at, what).on(node).of(lock.job));
+                    }
+                    self.sooner.insert(key, lock.start);
+                }
             }
             Saw::Save(Record::Commit(two_phase::Record::Tenure(tenure))) => {
                 if let Some(placed) = &tenure.placed {
@@ -84,8 +95,8 @@ impl Check for Gang {
                     }
                 }
             }
-            Saw::Save(Record::Owned(owned)) if owned.end == Some(End::Finished) => {
-                let job = owned.envelope.id();
+            Saw::Save(Record::Owned(owned)) if owned.end == Some(End::Finished) && !owned.is_array() => {
+                let job = owned.id();
                 if !known.exempt.is_lost(job) {
                     self.finished(job, at, node)?;
                 }
@@ -104,6 +115,7 @@ impl Check for Gang {
     fn forget(&mut self, job: JobId) {
         drop_alike(&mut self.committed, (job, Epoch(0)), |(other, _)| *other == job);
         drop_alike(&mut self.started, (job, Epoch(0)), |(other, _)| *other == job);
+        drop_alike(&mut self.sooner, (job, Epoch(0)), |(other, _)| *other == job);
         self.placed.remove(&job);
     }
 
@@ -162,6 +174,7 @@ impl Gang {
         let Some(&(last, planned)) = self.placed.get(&job).filter(|(last, _)| *last >= epoch) else {
             return Err(format!("rank {} starts, and no coordinator has epoch {} on disk", rank.0, epoch.0));
         };
+        let planned = self.sooner.get(&(job, epoch)).copied().unwrap_or(planned);
         let late = known.local(node, at).since(planned);
         // What was asked of a slow disk while there were faults may be done after them.
         let slow =
@@ -211,7 +224,7 @@ mod tests {
     fn starts_at(at: Time) -> Result<(), Broken> {
         let envelope = Envelope::new(Job::command(["true"]), Nonce([1; 16])).expect("the job makes sense");
         let (job, epoch, span, node) = (envelope.id(), Epoch(1), Span::from_secs(60), NodeId(1));
-        let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes: vec![node] });
+        let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes: vec![node], index: None });
         let lock = Lock {
             job,
             epoch,
@@ -221,6 +234,7 @@ mod tests {
             amount: Resources::cores(1),
             confirmed: true,
             brief: Some(brief.clone()),
+            longer_by: None,
         };
         let placed = Some(Placement { epoch, start: PLANNED, span, nodes: vec![node] });
         let (asked, releasing) = (Vec::new(), Vec::new());

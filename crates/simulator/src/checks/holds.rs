@@ -31,7 +31,7 @@ impl Check for Holds {
             }
             Saw::Save(Record::Owned(owned)) => {
                 if let Some(end) = owned.end {
-                    self.ended.entry(owned.envelope.id()).or_insert((sight.at, end));
+                    self.ended.entry(owned.id()).or_insert((sight.at, end));
                 }
             }
             Saw::Save(_)

@@ -16,7 +16,7 @@ const REMEMBERED: Span = Span::from_mins(10);
 pub struct Lasting {
     /// Where records of which job are, other than how it ended.
     records: BTreeMap<NodeId, BTreeSet<Key>>,
-    /// How many there are of each job; a job that has not ended counts as one more.
+    /// How many there are of each job.
     traces: BTreeMap<JobId, u32>,
     ended: BTreeSet<JobId>,
     /// The jobs of which nothing was left, and since when.
@@ -29,16 +29,9 @@ impl Lasting {
         let Sight { at, node, ref saw } = *sight;
         match saw {
             Saw::Save(Record::Owned(owned)) => {
-                let job = owned.envelope.id();
-                match owned.end {
-                    None => {
-                        self.traces.entry(job).or_insert(1);
-                    }
-                    Some(_) if self.ended.insert(job) => {
-                        self.traces.entry(job).or_insert(1);
-                        self.less(job, at);
-                    }
-                    Some(_) => {}
+                let job = owned.id();
+                if owned.end.is_some() && self.ended.insert(job) && !self.traces.contains_key(&job) {
+                    self.gone.push_back((at, job));
                 }
             }
             Saw::Save(record) => {
@@ -65,9 +58,7 @@ impl Lasting {
     pub fn next(&mut self, now: Time) -> Option<JobId> {
         while let Some((_, job)) = self.gone.pop_front_if(|(since, _)| now.since(*since) > REMEMBERED) {
             // Something may have come back since, which is waited for again.
-            if self.traces.get(&job).is_none_or(|traces| *traces == 0) {
-                self.traces.remove(&job);
-                self.ended.remove(&job);
+            if !self.traces.contains_key(&job) && self.ended.remove(&job) {
                 return Some(job);
             }
         }
@@ -78,7 +69,10 @@ impl Lasting {
         let Some(traces) = self.traces.get_mut(&job) else { return };
         *traces -= 1;
         if *traces == 0 {
-            self.gone.push_back((at, job));
+            self.traces.remove(&job);
+            if self.ended.contains(&job) {
+                self.gone.push_back((at, job));
+            }
         }
     }
 }

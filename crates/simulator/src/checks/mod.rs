@@ -35,6 +35,7 @@ pub mod sabotage;
 pub mod storm;
 #[cfg(test)]
 mod tests;
+pub mod waits;
 pub mod watcher;
 
 use std::collections::BTreeMap;
@@ -277,6 +278,7 @@ impl Checks {
                 Box::new(accounted::Accounted::default()),
                 Box::new(holds::Holds::default()),
                 Box::new(limits::Limits::default()),
+                Box::new(waits::Waits::default()),
             ],
         }
     }

@@ -63,7 +63,7 @@ impl Summary {
             Saw::Act(Action::Start { .. }) => self.starts += 1,
             Saw::Crash => self.crashes += 1,
             Saw::Save(Record::Owned(owned)) => {
-                self.jobs += u64::from(self.known.insert(owned.envelope.id()));
+                self.jobs += u64::from(self.known.insert(owned.id()));
                 if let Some(end) = owned.end {
                     *self.ended.entry(name(end)).or_default() += 1;
                 }
@@ -123,5 +123,6 @@ fn name(end: End) -> &'static str {
         End::Cancelled => "cancelled",
         End::Expired => "expired",
         End::NoPlace => "no place",
+        End::Unmet(_) => "unmet",
     }
 }

@@ -8,8 +8,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::RngExt;
-use shoal_model::job::Mode;
+use shoal_model::job::{After, Ended, Mode};
 use shoal_model::{Envelope, Job, JobId, Machine, NodeId, Nonce, Resources, Span, Time};
+use shoal_protocols::Shared;
 use shoal_protocols::node::{Command, config};
 
 use super::{Bounds, Broken, Checks, Run, Summary, Violation, run_checked};
@@ -63,15 +64,20 @@ pub fn storm<P: NodeLike>(
     tally.into_inner().expect("no run panics here: panics are violations")
 }
 
-/// Runs the storm of one seed. A panic is a violation too: an own broken invariant.
+/// Runs the storm of one seed.
 pub fn run_seed<P: NodeLike>(
     seed: u64,
     recipe: config::Recipe,
     replay: String,
 ) -> Result<Summary, Violation> {
+    run_weather::<P>(Weather { recipe, ..Weather::draw(seed) }, replay)
+}
+
+/// Runs a storm. A panic is a violation too: an own broken invariant.
+pub fn run_weather<P: NodeLike>(weather: Weather, replay: String) -> Result<Summary, Violation> {
+    let seed = weather.seed;
     let run = || {
-        let weather = Weather { recipe, ..Weather::draw(seed) };
-        let (mut grid, run) = weather.build::<P>(replay.clone());
+        let (mut grid, run) = weather.clone().build::<P>(replay.clone());
         run_checked(&mut grid, Checks::all(), &run)
     };
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
@@ -101,6 +107,8 @@ pub struct Weather {
     pub faults: faults::Config,
     /// What users ask for.
     pub asks: Vec<Ask>,
+    /// Whether plans get better while jobs wait.
+    pub eager: bool,
     /// Whether each message is kept, for a look at what happened.
     pub story: bool,
 }
@@ -118,11 +126,48 @@ pub struct Ask {
     pub again: Option<Time>,
     /// When the user takes it back, if ever.
     pub cancel: Option<Time>,
+    /// Whose the jobs are that it is to start after.
+    pub after: Vec<(JobId, NodeId)>,
+    /// From when to when the user holds it, if ever.
+    pub hold: Option<(Time, Time)>,
 }
 
 impl Weather {
     /// What a seed stands for.
     pub fn draw(seed: u64) -> Weather {
+        Weather::draw_plain(seed).with_wishes()
+    }
+
+    /// Users ask for arrays, for jobs after others and for holds, and plans may get better.
+    fn with_wishes(mut self) -> Weather {
+        let mut chance = stream(self.seed, Purpose::Storm, 1);
+        self.eager = chance.random();
+        for number in 0..self.asks.len() {
+            let after = number.checked_sub(1).filter(|_| chance.random_bool(0.2));
+            let after = after.map(|last| &self.asks[chance.random_range(0..=last)]);
+            let after = after.map(|ask| (ask.envelope.id(), ask.node));
+            let ended = if chance.random() { Ended::Ok } else { Ended::Any };
+            let array =
+                chance.random_bool(0.15).then(|| ["1-4", "1-6%2", "3,5-9:2%1"][chance.random_range(0..3)]);
+            let hold = chance.random_bool(0.15).then(|| {
+                let from = Span::from_millis(chance.random_range(0..60_000));
+                (from, from + Span::from_millis(chance.random_range(0..60_000)))
+            });
+            let ask = &mut self.asks[number];
+            let job = Job {
+                array: array.map(|array| Box::new(array.parse().expect("an array"))),
+                after: after.map(|(job, _)| Box::new(After([(job, ended)].into()))),
+                ..ask.envelope.job().clone()
+            };
+            ask.envelope = Envelope::new(job, ask.envelope.nonce()).expect("the job makes sense");
+            ask.after = after.into_iter().collect();
+            ask.hold = hold.map(|(from, to)| (ask.at + from, ask.at + to));
+        }
+        self
+    }
+
+    /// What a seed stood for when jobs had fewer wishes: the weather of seeds that once broke a promise.
+    pub fn draw_plain(seed: u64) -> Weather {
         let mut chance = stream(seed, Purpose::Storm, 0);
         let nodes = chance.random_range(3..=12);
         let cores: Vec<u32> = (0..3).map(|_| chance.random_range(1..=4)).collect();
@@ -141,7 +186,7 @@ impl Weather {
         let machines =
             cores.into_iter().map(|cores| Machine::with_capacity(Resources::cores(cores))).collect();
         let recipe = config::Recipe::Sample(Default::default());
-        Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, asks, story: false }
+        Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, asks, eager: false, story: false }
     }
 
     /// The same, with each message kept.
@@ -151,7 +196,7 @@ impl Weather {
 
     /// The grid, with all that users will ask of it, and how it is to be watched.
     pub fn build<P: NodeLike>(self, replay: String) -> (Grid<P>, Run) {
-        let Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, asks, story } = self;
+        let Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, asks, eager, story } = self;
         let (min_ms, max_ms) = delay_ms;
         let config = Config {
             seed,
@@ -174,6 +219,7 @@ impl Weather {
                 commit: Default::default(),
                 heartbeat: Default::default(),
                 limit_default: Span::from_mins(5),
+                eager,
             },
             machines,
             threads: 1,
@@ -181,17 +227,29 @@ impl Weather {
             story,
         };
         let mut grid: Grid<P> = Grid::build(config).expect("a storm's faults make sense");
-        for Ask { at, node, envelope, again, cancel } in asks {
-            let job: JobId = grid.submit(at, node, envelope.clone());
-            if let Some(again) = again {
-                grid.submit(again, node, envelope);
+        let bounds = Bounds::default();
+        let healed_from = grid.healed_from();
+        let until = healed_from + bounds.progress;
+        for Ask { at, node, envelope, again, cancel, after, hold } in asks {
+            let (job, envelope) = (envelope.id(), Shared::new(envelope));
+            for at in [Some(at), again].into_iter().flatten() {
+                let submit = match after.as_slice() {
+                    [] => Command::Submit(envelope.clone()),
+                    after => Command::SubmitAfter(envelope.clone(), after.into()),
+                };
+                grid.world().command(at, node, submit);
+            }
+            if let Some((from, to)) = hold {
+                grid.world().command(from, node, Command::Hold(job));
+                // Said twice, in case that the node was down.
+                for at in [to, healed_from.max(to)] {
+                    grid.world().command(at, node, Command::Release(job));
+                }
             }
             if let Some(cancel) = cancel {
                 grid.world().command(cancel, node, Command::Cancel(job));
             }
         }
-        let bounds = Bounds::default();
-        let until = grid.healed_from() + bounds.progress;
         let run = Run { seed, replay, step: Span::from_secs(1), bounds, until, stop_at_rest: true };
         (grid, run)
     }
@@ -291,5 +349,7 @@ fn draw_ask(
         envelope: Envelope::new(job, Nonce([number; 16])).expect("the job makes sense"),
         again: chance.random_bool(0.1).then(|| at + secs(0, 60, chance)),
         cancel: chance.random_bool(0.15).then(|| at + secs(0, 90, chance)),
+        after: Vec::new(),
+        hold: None,
     }
 }

@@ -191,10 +191,12 @@ impl Measures {
                     End::Cancelled => State::Cancelled,
                     End::Expired => State::Expired,
                     End::NoPlace => State::NoPlace,
+                    End::Unmet(_) => State::Unmet,
                 };
                 self.end(at, *job, state);
             }
             Event::Waiting(..)
+            | Event::Held(..)
             | Event::Unplaced { .. }
             | Event::Started(..)
             | Event::Suspected(_)

@@ -62,6 +62,8 @@ pub enum State {
     Expired,
     /// No place was found for it, and it was not to wait.
     NoPlace,
+    /// It was to start after a job that did not end as it must have.
+    Unmet,
 }
 
 impl Record {
@@ -102,6 +104,7 @@ impl fmt::Display for State {
             State::Cancelled => f.write_str("cancelled"),
             State::Expired => f.write_str("expired"),
             State::NoPlace => f.write_str("no place"),
+            State::Unmet => f.write_str("unmet"),
         }
     }
 }

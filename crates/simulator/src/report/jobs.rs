@@ -81,7 +81,7 @@ fn final_state(state: &State) -> &'static str {
         State::Failed(_, Exit::Overran) => "COMPLETED_WALLTIME_REACHED",
         State::Failed(..) | State::Lost => "COMPLETED_FAILED",
         State::Cancelled => "COMPLETED_KILLED",
-        State::Refused(_) | State::Expired | State::NoPlace => "REJECTED",
+        State::Refused(_) | State::Expired | State::NoPlace | State::Unmet => "REJECTED",
         State::Running => "RUNNING",
         State::Waiting => "SUBMITTED",
         State::Unaccepted => "NOT_SUBMITTED",

@@ -72,6 +72,8 @@ pub struct Scenario {
     pub commit: two_phase::Config,
     /// How failures are noticed.
     pub heartbeat: heartbeat::Config,
+    /// Whether plans get better while jobs wait, or never move.
+    pub eager: bool,
     /// How long a write takes to become durable.
     pub fsync: Span,
     /// Which jobs come when.

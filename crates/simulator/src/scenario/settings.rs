@@ -57,6 +57,8 @@ struct Settings {
     #[serde(default)]
     heartbeat: heartbeat::Config,
     #[serde(default)]
+    eager: bool,
+    #[serde(default)]
     start: Start,
     fsync: Option<SpanText>,
     workload: Source,
@@ -130,6 +132,7 @@ pub(super) fn read(mut document: Document<'_>, name: String) -> Result<Scenario,
         recipe,
         commit,
         heartbeat: settings.heartbeat,
+        eager: settings.eager,
         fsync: settings.fsync.map_or(FSYNC, |SpanText(span)| span),
         workload,
         slots,

@@ -82,6 +82,7 @@ impl Scene {
                 commit: Default::default(),
                 heartbeat: heartbeat::Config { watch: self.watch, ..heartbeat::Config::default() },
                 limit_default: Span::from_hours(1),
+                eager: false,
             },
             machines: self.machines,
             threads: self.threads,

@@ -208,7 +208,7 @@ pub struct Lock<A, B> {
     /// When it starts.
     #[n(3)]
     pub start: Time,
-    /// How long it may run.
+    /// How long it is reserved.
     #[n(4)]
     pub span: Span,
     /// What it takes.
@@ -220,6 +220,16 @@ pub struct Lock<A, B> {
     /// What to know for the start; comes with the commit.
     #[n(7)]
     pub brief: Option<Shared<B>>,
+    /// By how much it was made longer, because it started late.
+    #[n(8)]
+    pub longer_by: Option<Span>,
+}
+
+impl<A, B> Lock<A, B> {
+    /// How long it may run.
+    pub fn time(&self) -> Span {
+        self.span.saturating_sub(self.longer_by.unwrap_or_default())
+    }
 }
 
 /// What a record is about.

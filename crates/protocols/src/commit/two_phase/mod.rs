@@ -304,6 +304,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         self.locks.values().map(|locked| (&locked.lock, locked.stage))
     }
 
+    /// How many parts of this node are promised.
+    pub fn promised(&self) -> usize {
+        self.locks.len()
+    }
+
     /// How many placements have ended here without their coordinator's knowing.
     pub fn finished(&self) -> usize {
         self.finished.len()

@@ -67,7 +67,17 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             Err(Refusal::NoRoom { next }) => return fits_from(next),
             Err(_) => return Vote::No(None),
         }
-        let lock = Lock { job, epoch, coordinator, start, span, amount, confirmed: false, brief: None };
+        let lock = Lock {
+            job,
+            epoch,
+            coordinator,
+            start,
+            span,
+            amount,
+            confirmed: false,
+            brief: None,
+            longer_by: None,
+        };
         self.keep_lock(Locked { lock, stage: Stage::Held, until });
         ctx.wake_at(self.ask_at(until), Timer::Doubt(job, epoch));
         Vote::Yes
@@ -209,20 +219,39 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
     }
 
-    /// Makes a confirmed reservation longer where there is room after it; tells whether there was.
+    /// Makes a confirmed reservation longer than was asked for, where there is room after it; tells whether there was.
     pub fn lengthen(&mut self, job: JobId, epoch: Epoch, by: Span, ctx: &mut Ctx<'_, Self>) -> bool {
         let Some(locked) = self.locks.get_mut(&(job, epoch)) else { return false };
         if locked.stage != Stage::Confirmed {
             return false;
         }
-        let (start, span) = (locked.lock.start, locked.lock.span + by);
+        // A crash may have come after the last time, and before it was of use.
+        let (start, span) = (locked.lock.start, locked.lock.time() + by);
         let end = start + span;
         let longer = self.calendar.start(calendar::Key { job, epoch }, start, end, end).is_ok();
         if longer {
             locked.lock.span = span;
+            locked.lock.longer_by = Some(by);
             ctx.save(Record::Lock(locked.lock.clone()));
         }
         longer
+    }
+
+    /// Moves a confirmed reservation to an earlier time, if there is room; tells whether there was.
+    ///
+    /// Only the coordinator can know that nobody else has to start with it: it is asked before.
+    pub fn advance(&mut self, job: JobId, epoch: Epoch, to: Time, ctx: &mut Ctx<'_, Self>) -> bool {
+        let Some(locked) = self.locks.get_mut(&(job, epoch)) else { return false };
+        if locked.stage != Stage::Confirmed || to >= locked.lock.start {
+            return false;
+        }
+        let end = to + locked.lock.span;
+        let moved = self.calendar.start(calendar::Key { job, epoch }, to, end, end).is_ok();
+        if moved {
+            locked.lock.start = to;
+            ctx.save(Record::Lock(locked.lock.clone()));
+        }
+        moved
     }
 
     /// The coordinator knows that the placement has ended here.

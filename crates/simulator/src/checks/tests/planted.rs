@@ -40,6 +40,7 @@ fn grid<F: Plant>(events: Vec<Listed>) -> Grid<Saboteur<F>> {
             commit: Default::default(),
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),
+            eager: false,
         },
         machines: vec![machine],
         threads: 1,

@@ -3,7 +3,7 @@
 use shoal_protocols::node::Node;
 use shoal_protocols::node::config::Recipe;
 
-use crate::checks::storm::{run_seed, storm};
+use crate::checks::storm::{Weather, run_weather, storm};
 
 fn sample() -> Recipe {
     Recipe::Sample(Default::default())
@@ -36,7 +36,7 @@ fn promises_hold_with_the_other_recipe_too() {
 
 /// The storm of this seed once broke a promise.
 fn holds(seed: u64) {
-    if let Err(violation) = run_seed::<Node>(seed, sample(), replay(seed)) {
+    if let Err(violation) = run_weather::<Node>(Weather::draw_plain(seed), replay(seed)) {
         panic!("{violation}");
     }
 }
@@ -84,7 +84,9 @@ fn seed_8438_ranks_stop_when_a_node_has_lost_its_disk_and_with_it_its_task() {
 #[test]
 fn seed_6491_owner_that_is_down_does_not_have_to_say_why_a_job_waits() {
     let asap = Recipe::named("asap").expect("a recipe");
-    if let Err(violation) = run_seed::<Node>(6491, asap, replay(6491)) {
+    if let Err(violation) =
+        run_weather::<Node>(Weather { recipe: asap, ..Weather::draw_plain(6491) }, replay(6491))
+    {
         panic!("{violation}");
     }
 }
@@ -92,7 +94,9 @@ fn seed_6491_owner_that_is_down_does_not_have_to_say_why_a_job_waits() {
 #[test]
 fn seed_7794_start_that_a_slow_disk_held_up_may_come_after_the_faults() {
     let asap = Recipe::named("asap").expect("a recipe");
-    if let Err(violation) = run_seed::<Node>(7_794, asap, replay(7_794)) {
+    if let Err(violation) =
+        run_weather::<Node>(Weather { recipe: asap, ..Weather::draw_plain(7_794) }, replay(7_794))
+    {
         panic!("{violation}");
     }
 }

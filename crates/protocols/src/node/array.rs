@@ -1,0 +1,134 @@
+//! Arrays: one envelope, a job for each index, of which a few at a time look for places.
+//!
+//! A job of an array is a job like any other, with an id of its own and its array's envelope. It exists for its owner
+//! from when it is *launched*, in the order of the indexes, as long as fewer than the array's window have not ended. So
+//! those that have been launched and have not ended are the first of all that have not: after a restart the
+//! array and the ends of its jobs tell the rest, and nothing is saved at a launch. An array of a million jobs is
+//! accepted with one write.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+
+use shoal_model::JobId;
+use shoal_model::job::Array;
+
+use super::message::{End, Timer};
+use super::owner::{Owned, Phase};
+use super::{Node, Work};
+use crate::protocol::Ctx;
+use crate::scheduling::Stuck;
+
+/// How many jobs of an array are planned ahead, at most. More would fill the calendars for no good: who starts first is
+/// known, and when the last starts is a guess.
+const WINDOW: u32 = 256;
+
+/// How far an array has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Progress {
+    /// The last index that was launched.
+    last: Option<u32>,
+    /// Those that were launched and have not ended.
+    open: BTreeSet<u32>,
+    /// How many have ended.
+    ended: u32,
+    /// How the first of them ended that did not finish.
+    bad: Option<End>,
+}
+
+impl Progress {
+    fn note(&mut self, end: End) {
+        self.ended += 1;
+        if end != End::Finished {
+            self.bad = self.bad.or(Some(end));
+        }
+    }
+}
+
+impl Work {
+    /// Jobs that are yet to be launched.
+    pub(super) fn unlaunched(&self) -> usize {
+        let rest = |(job, progress): (&JobId, &Progress)| {
+            let jobs = self.array(*job).map_or(0, Array::tasks);
+            (jobs as usize).saturating_sub(progress.open.len() + progress.ended as usize)
+        };
+        self.arrays.iter().map(rest).sum()
+    }
+
+    fn array(&self, job: JobId) -> Option<&Array> {
+        self.owned.get(&job)?.array()
+    }
+
+    /// How many jobs of an array have ended, and how many there are.
+    pub(super) fn progress(&self, job: JobId) -> Option<(u32, u32)> {
+        Some((self.arrays.get(&job)?.ended, self.array(job)?.tasks()))
+    }
+
+    /// Makes the next job of an array, if it is time for one.
+    fn launch_next(&mut self, array: JobId) -> Option<JobId> {
+        let parent = self.owned.get(&array).filter(|parent| parent.after.is_empty())?;
+        let progress = self.arrays.get_mut(&array)?;
+        let indexes = parent.array()?;
+        let window = indexes.at_once().map_or(WINDOW, NonZeroU32::get).min(WINDOW);
+        if progress.open.len() >= window as usize {
+            return None;
+        }
+        let index = indexes.next(progress.last)?;
+        progress.last = Some(index);
+        let job = Owned::of_array(parent, array, index, self.limit_default);
+        let id = array.of_index(index);
+        // After a restart it may be known already, with how often it was tried, or how it ended.
+        match &self.owned.entry(id).or_insert(job).phase {
+            Phase::Ended(end) => progress.note(*end),
+            Phase::Seeking | Phase::Placed { .. } => {
+                progress.open.insert(index);
+            }
+        }
+        Some(id)
+    }
+
+    /// Finds the jobs of all arrays again, those of held ones too: some may run.
+    pub(super) fn restore_arrays(&mut self) {
+        let open = self.owned.iter().filter(|(_, owned)| !matches!(owned.phase, Phase::Ended(_)));
+        let arrays = open.filter_map(|(&job, owned)| owned.array().map(|_| job));
+        let arrays: Vec<JobId> = arrays.collect();
+        for array in arrays {
+            self.arrays.insert(array, Progress::default());
+            while self.launch_next(array).is_some() {}
+        }
+    }
+}
+
+impl Node {
+    /// Launches as many jobs of an array as may be under way, and ends it when all have ended.
+    pub(super) fn launch(&mut self, array: JobId, ctx: &mut Ctx<'_, Node>) {
+        if !self.unended(array).is_some_and(|owned| owned.may_seek()) {
+            return;
+        }
+        while let Some(job) = self.work.as_mut().and_then(|work| work.launch_next(array)) {
+            self.seek(job, ctx);
+        }
+        let Some(work) = &self.work else { return };
+        let Some((ended, jobs)) = work.progress(array) else { return };
+        if ended == jobs {
+            let bad = work.arrays.get(&array).and_then(|progress| progress.bad);
+            self.end(array, bad.unwrap_or(End::Finished), ctx);
+        } else if let Some(owned) = self.unended(array) {
+            owned.why = Some(Stuck::Array { ended, jobs });
+        }
+    }
+
+    /// A job of an array has ended: another takes its turn. Not at once, because that one may end at once too, and so on.
+    pub(super) fn on_element_ended(&mut self, array: JobId, index: u32, end: End, ctx: &mut Ctx<'_, Node>) {
+        let Some(progress) = self.work.as_mut().and_then(|work| work.arrays.get_mut(&array)) else { return };
+        if progress.open.remove(&index) {
+            progress.note(end);
+            ctx.wake_at(ctx.now, Timer::Launch(array));
+        }
+    }
+
+    /// The jobs of an array that are under way.
+    pub(super) fn elements(&self, array: JobId) -> Vec<JobId> {
+        let progress = self.work.as_ref().and_then(|work| work.arrays.get(&array));
+        progress.iter().flat_map(|progress| &progress.open).map(|&index| array.of_index(index)).collect()
+    }
+}

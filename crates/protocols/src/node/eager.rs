@@ -1,0 +1,175 @@
+//! How plans get better while jobs wait: room that comes up is offered, and owners look for better places.
+//!
+//! ```text
+//! run node              owner
+//!     │── Sooner ────────▶│  a task ended early: I could start yours now
+//!     │◀────────────── Go │  it stays with you, then          (when it must not run twice: saved before)
+//! ```
+//!
+//! The run node does not move a job by itself, because its owner may be moving it elsewhere at the same time. It keeps
+//! nothing free for the answer either: if the room is gone by then, the job stays at its time. A word that is lost
+//! costs nothing but the chance.
+//!
+//! The ranks of a gang cannot start early one by one. There the owner looks for an earlier time for all of them, as it
+//! does from time to time for every job that waits long; a better placement is committed before the old one is
+//! broken. A planned start moves to a later time only when a node is lost.
+
+use std::ops::Bound;
+
+use shoal_model::calendar::{Key, State};
+use shoal_model::{JobId, NodeId, Span, Time};
+
+use super::message::{JobMessage, Message, Task, Timer};
+use super::{Node, Work};
+use crate::commit::two_phase::Stage;
+use crate::protocol::Ctx;
+use crate::scheduling;
+
+/// How many waiting tasks are looked at when room comes up, by start: enough to find one that fits, however many wait.
+const OFFERS_MAX: usize = 16;
+/// How often an owner looks for better places.
+const LOOK_EVERY: Span = Span::from_secs(10);
+/// For how many jobs at once, in turn: what an owner asks of others does not grow with its queue.
+const LOOKS_MAX: usize = 8;
+/// A job that starts sooner than this stays where it is: a move takes a while, and must not meet the start.
+const STAYS_WITHIN: Span = Span::from_secs(30);
+/// A gang is not looked after again within this, however many nodes offer room.
+const LOOK_PAUSE: Span = Span::from_secs(2);
+/// A place is better if it saves this part of the wait, and at least a second: a move is not free.
+const BETTER_BY: u64 = 20;
+
+impl Node {
+    /// Room has come up here: the owners of tasks that wait are asked whether they may start now, first come first served.
+    pub(super) fn offer_room(&mut self, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
+        // What is offered is taken in a copy of the calendar, so that no more is offered than there is.
+        let mut trial = work.commit.calendar().clone();
+        let waiting = work.commit.calendar().starting_from(ctx.now + Span::from_micros(1));
+        for reservation in waiting.filter(|reservation| reservation.state == State::Firm).take(OFFERS_MAX) {
+            let Key { job, epoch } = reservation.key;
+            let Some((lock, Stage::Confirmed)) = work.commit.lock(job, epoch) else { continue };
+            let Some(brief) = &lock.brief else { continue };
+            let begin = brief.envelope.job().begin;
+            let Some(rank) = brief.rank_of(ctx.me).filter(|_| begin.is_none_or(|begin| begin <= ctx.now))
+            else {
+                continue;
+            };
+            let end = ctx.now + lock.span;
+            if trial.start(reservation.key, ctx.now, end, end).is_ok() {
+                ctx.send(lock.coordinator, Message::Job(JobMessage::Sooner(Task { job, epoch, rank })));
+            }
+        }
+    }
+
+    /// A node could start a task of ours now.
+    pub(super) fn on_sooner(&mut self, from: NodeId, task: Task, ctx: &mut Ctx<'_, Node>) {
+        if !self.is_current(from, task) || self.commit().is_some_and(|commit| commit.is_placing(task.job)) {
+            return;
+        }
+        let Some(owned) = self.unended(task.job) else { return };
+        if owned.started.contains_key(&task.rank) {
+            return;
+        }
+        if owned.is_gang() {
+            self.look_for_better(task.job, ctx);
+            return;
+        }
+        owned.going = true;
+        owned.note_start(ctx.now, ctx);
+        self.stop_looking(task.job, ctx);
+        ctx.send(from, Message::Job(JobMessage::Go(task)));
+    }
+
+    /// The owner wants the task started before its time.
+    pub(super) fn on_go(&mut self, from: NodeId, task: Task, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        let Work { commit, tasks, .. } = work.as_mut();
+        if !tasks.get(&task).is_some_and(|running| running.waits_for(from)) {
+            return;
+        }
+        let mut moved = false;
+        let heard = ctx.layer(|ctx| moved = commit.advance(task.job, task.epoch, ctx.now, ctx));
+        assert!(heard.is_empty(), "an earlier reservation is no news");
+        if moved {
+            self.calendar_changed(ctx);
+            self.on_start(task, ctx);
+        }
+    }
+
+    /// A job has a place and waits for its time; if that is far off, better places are looked for.
+    pub(super) fn note_waiting(&mut self, job: JobId, start: Time, ctx: &mut Ctx<'_, Node>) {
+        self.note_not_waiting(job);
+        let Some(owned) = self.unended(job) else { return };
+        owned.planned = Some(start);
+        let Some(work) = &mut self.work else { return };
+        work.waiting.insert((start, job));
+        if work.eager && !work.improving && start > ctx.now + STAYS_WITHIN {
+            work.improving = true;
+            ctx.wake_after(LOOK_EVERY, Timer::Improve(None));
+        }
+    }
+
+    /// The job runs, or has lost its place, or is over.
+    pub(super) fn note_not_waiting(&mut self, job: JobId) {
+        let Some(work) = &mut self.work else { return };
+        if let Some(start) = work.owned.get_mut(&job).and_then(|owned| owned.planned.take()) {
+            work.waiting.remove(&(start, job));
+        }
+    }
+
+    /// Looks for better places for some of the jobs that wait: those that start next after the last one looked at, so
+    /// that room goes to whoever has waited for it longest.
+    pub(super) fn on_improve(&mut self, last: Option<(Time, JobId)>, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        let soonest = (ctx.now + STAYS_WITHIN, JobId([0xff; 16]));
+        let after = last.map_or(soonest, |last| last.max(soonest));
+        let mut rest = work.waiting.range((Bound::Excluded(after), Bound::Unbounded));
+        let next: Vec<(Time, JobId)> = rest.by_ref().take(LOOKS_MAX).copied().collect();
+        let more = rest.next().is_some();
+        // Once nobody is left whose time is far off, it is over.
+        work.improving = more || last.is_some() || !next.is_empty();
+        if work.improving {
+            ctx.wake_after(LOOK_EVERY, Timer::Improve(next.last().copied().filter(|_| more)));
+        }
+        for (_, job) in next {
+            self.look_for_better(job, ctx);
+        }
+    }
+
+    /// Has the recipe look for a place for a job that has one.
+    fn look_for_better(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
+        let start = work.commit.placement(job).map(|placement| placement.start);
+        if work.commit.is_placing(job) || !start.is_some_and(|start| start > ctx.now + STAYS_WITHIN) {
+            return;
+        }
+        let Some(owned) = self.unended(job) else { return };
+        let lately = owned.looked.is_some_and(|looked| ctx.now.since(looked) < LOOK_PAUSE);
+        if owned.looking || owned.going || lately || !owned.started.is_empty() {
+            return;
+        }
+        owned.looking = true;
+        owned.looked = Some(ctx.now);
+        let needs = owned.needs().clone();
+        self.plan(scheduling::Command::Plan { job, needs }, ctx);
+    }
+
+    /// Whether a job that has a place should move to another that was found.
+    pub(super) fn is_better(&mut self, job: JobId, start: Time, now: Time) -> bool {
+        let Some(planned) = self.commit().and_then(|commit| commit.placement(job)).map(|p| p.start) else {
+            return false;
+        };
+        let still =
+            self.unended(job).is_some_and(|owned| owned.looking && !owned.going && owned.started.is_empty());
+        let wait = planned.since(now);
+        let worth = Span::from_micros(wait.as_micros() / BETTER_BY).max(Span::from_secs(1));
+        still && wait > STAYS_WITHIN && start + worth <= planned
+    }
+
+    /// Nothing better was found, or it is no longer wanted: the job stays where it is.
+    pub(super) fn stop_looking(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if self.unended(job).is_some_and(|owned| std::mem::take(&mut owned.looking)) {
+            self.plan(scheduling::Command::Leave(job), ctx);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Holding a job: as long as its user wants, it gives back its place and looks for none.
+
+use shoal_model::JobId;
+
+use super::Node;
+use super::message::{Event, Refusal};
+use super::owner::{CLOCKS_APART_MOST, Phase};
+use crate::commit::two_phase;
+use crate::protocol::{Ctx, Input};
+use crate::scheduling;
+
+impl Node {
+    /// The job, or all of the array that have not started, are not to start.
+    pub(super) fn hold(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        let starts = self.commit().and_then(|commit| commit.placement(job)).map(|placement| placement.start);
+        let Some(owned) = self.unended(job) else { return };
+        // What its nodes may have begun is not held, since that would end it.
+        let placed = matches!(owned.phase, Phase::Placed { .. });
+        let soon = starts.is_some_and(|start| ctx.now + CLOCKS_APART_MOST >= start);
+        if placed && (owned.going || !owned.started.is_empty() || soon) {
+            ctx.report(Event::Refused(job, Refusal::Started));
+            return;
+        }
+        if !owned.held {
+            owned.held = true;
+            ctx.save(owned.record());
+            if placed {
+                self.leave_placement(job, ctx);
+            }
+            self.plan(scheduling::Command::Leave(job), ctx);
+            self.tell_commit(Input::Command(two_phase::Command::Release(job)), ctx);
+            // One that must not run twice has to know that all nodes have let go before its time.
+            self.seek(job, ctx);
+        }
+        ctx.report(Event::Held(job, true));
+        for element in self.elements(job) {
+            self.hold(element, ctx);
+        }
+    }
+
+    /// What was held may start.
+    pub(super) fn release(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        let Some(owned) = self.unended(job) else { return };
+        let was_held = std::mem::take(&mut owned.held);
+        if was_held {
+            ctx.save(owned.record());
+        }
+        ctx.report(Event::Held(job, false));
+        for element in self.elements(job) {
+            self.release(element, ctx);
+        }
+        if was_held {
+            self.seek(job, ctx);
+        }
+    }
+}

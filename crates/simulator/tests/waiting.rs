@@ -1,0 +1,394 @@
+//! Jobs that wait: for room, for their user, for other jobs, for their turn in an array.
+
+use std::collections::BTreeMap;
+
+use shoal_model::job::{After, Ended, Mode};
+use shoal_model::{Envelope, Job, JobId, Machine, NodeId, Nonce, Resources, Span, Time};
+use shoal_protocols::Shared;
+use shoal_protocols::node::{Action, Command, End, Event, Node, Outcome, Refusal, Task, config};
+use shoal_simulator::grid::{self, Grid, Start};
+use shoal_simulator::network::{self, latency};
+use shoal_simulator::processes::command_taking;
+use shoal_simulator::world::{Saw, Sight};
+
+/// When the nodes know each other.
+const BEGIN: Time = Time::from_secs(60);
+
+struct Stage {
+    grid: Grid,
+    seen: Vec<Sight<Node>>,
+    jobs: u128,
+}
+
+impl Stage {
+    fn new(nodes: usize, eager: bool) -> Stage {
+        let grid = Grid::build(grid::Config {
+            seed: 1,
+            nodes,
+            network: network::Config {
+                latency: latency::Config::Constant(latency::Constant { delay_ms: 5.0 }),
+                loss: 0.0,
+                duplication: 0.0,
+                reorder: 0.0,
+                reorder_ms: 0.0,
+                partitions: Vec::new(),
+            },
+            faults: Default::default(),
+            fsync: Span::from_millis(1),
+            overlay: Default::default(),
+            start: Start::Join,
+            work: config::Work {
+                machine: Machine::with_capacity(Resources::cores(1)),
+                recipe: config::Recipe::Sample(Default::default()),
+                commit: Default::default(),
+                heartbeat: Default::default(),
+                limit_default: Span::from_hours(1),
+                eager,
+            },
+            machines: vec![Machine::with_capacity(Resources::cores(1))],
+            threads: 1,
+            watch: true,
+            story: false,
+        });
+        Stage { grid: grid.expect("the network makes sense"), seen: Vec::new(), jobs: 0 }
+    }
+
+    fn command(&mut self, secs: u64, node: u64, command: Command) {
+        self.grid.world().command(BEGIN + Span::from_secs(secs), NodeId(node), command);
+    }
+
+    fn submit(&mut self, secs: u64, node: u64, job: Job) -> JobId {
+        self.submit_after(secs, node, job, &[])
+    }
+
+    fn submit_after(&mut self, secs: u64, node: u64, job: Job, owners: &[(JobId, NodeId)]) -> JobId {
+        self.jobs += 1;
+        let envelope = Envelope::new(job, Nonce(self.jobs.to_le_bytes())).expect("the job makes sense");
+        let id = envelope.id();
+        self.command(secs, node, Command::SubmitAfter(Shared::new(envelope), owners.into()));
+        id
+    }
+
+    fn run(&mut self, secs: u64) {
+        self.grid.world().run_before(BEGIN + Span::from_secs(secs));
+        self.seen.extend(self.grid.world().sights());
+    }
+
+    /// When each task of a job started, in seconds.
+    fn starts(&self, job: JobId) -> Vec<u64> {
+        let starts = self.seen.iter().filter_map(|sight| match &sight.saw {
+            Saw::Act(Action::Start { task, .. }) if task.job == job => Some(sight.at.since(BEGIN)),
+            _ => None,
+        });
+        starts.map(|at| at.as_micros() / 1_000_000).collect()
+    }
+
+    fn end(&self, job: JobId) -> Option<End> {
+        let ends = self.seen.iter().filter_map(|sight| match &sight.saw {
+            Saw::Event(Event::Ended(ended, end)) if *ended == job => Some(*end),
+            _ => None,
+        });
+        let ends: Vec<End> = ends.collect();
+        assert!(ends.len() <= 1, "{job:?} ended as {ends:?}");
+        ends.first().copied()
+    }
+
+    fn placements(&self, job: JobId) -> usize {
+        let of_job = |saw: &Saw<Node>| matches!(saw, Saw::Event(Event::Placed(placed, _)) if *placed == job);
+        self.seen.iter().filter(|sight| of_job(&sight.saw)).count()
+    }
+}
+
+/// Takes so many seconds, and asks for an hour.
+fn quick(secs: u64) -> Job {
+    Job { limit: Some(Span::from_hours(1)), ..command_taking(Span::from_secs(secs)) }
+}
+
+fn after(job: JobId, ended: Ended) -> Option<Box<After>> {
+    Some(Box::new(After([(job, ended)].into())))
+}
+
+#[test]
+fn job_starts_early_when_the_one_before_it_ends_early_and_else_at_its_time() {
+    for (eager, starts) in [(true, 10), (false, 3600)] {
+        let mut stage = Stage::new(1, eager);
+        let first = stage.submit(0, 1, quick(10));
+        let second = stage.submit(1, 1, quick(10));
+        stage.run(2 * 3600);
+        assert_eq!((stage.starts(first), stage.starts(second)), (vec![0], vec![starts]), "eager: {eager}");
+        assert_eq!(stage.end(second), Some(End::Finished));
+    }
+}
+
+#[test]
+fn jobs_are_pulled_forward_in_the_order_of_their_starts() {
+    let mut stage = Stage::new(1, true);
+    let jobs: Vec<JobId> = (0..6).map(|number| stage.submit(number, 1, quick(10))).collect();
+    stage.run(3600);
+    let starts: Vec<Vec<u64>> = jobs.iter().map(|&job| stage.starts(job)).collect();
+    assert_eq!(starts, [[0], [10], [20], [30], [40], [50]]);
+}
+
+#[test]
+fn job_that_must_not_run_twice_is_pulled_forward_too_and_runs_once() {
+    let mut stage = Stage::new(1, true);
+    stage.submit(0, 1, quick(10));
+    let once = stage.submit(1, 1, Job { mode: Some(Mode::AtMostOnce), ..quick(10) });
+    stage.run(3600);
+    assert_eq!((stage.starts(once), stage.end(once)), (vec![10], Some(End::Finished)));
+}
+
+#[test]
+fn job_is_not_pulled_before_the_time_from_which_it_may_start() {
+    let mut stage = Stage::new(1, true);
+    stage.submit(0, 1, quick(10));
+    let begin = Some(BEGIN + Span::from_secs(300));
+    let late = stage.submit(1, 1, Job { begin, ..quick(10) });
+    let other = stage.submit(2, 1, Job { limit: Some(Span::from_secs(20)), ..quick(10) });
+    stage.run(2 * 3600);
+    assert_eq!(stage.starts(other), [10], "it fits before the one that has to wait");
+    assert_eq!(stage.starts(late), [300], "its owner has found it a better time");
+}
+
+#[test]
+fn job_moves_to_a_node_that_becomes_free() {
+    let mut stage = Stage::new(2, true);
+    // Both nodes are taken for an hour, and a third job waits for one of them.
+    for node in [1, 2] {
+        stage.submit(
+            0,
+            node,
+            Job { limit: Some(Span::from_hours(1)), ..command_taking(Span::from_mins(50)) },
+        );
+    }
+    let waits = stage.submit(1, 1, quick(10));
+    stage.run(3600 + 1800);
+    assert_eq!(stage.starts(waits), [3000], "the one whose node is free first");
+}
+
+#[test]
+fn gang_moves_to_an_earlier_time_for_all_its_nodes() {
+    let mut stage = Stage::new(3, true);
+    for node in 1..=3 {
+        stage.submit(0, node, quick(100));
+    }
+    let gang = stage.submit(1, 1, Job { nodes: 3.try_into().unwrap(), ..quick(10) });
+    stage.run(3600);
+    let starts = stage.starts(gang);
+    assert_eq!(starts.len(), 3);
+    assert!(starts.iter().all(|&start| start < 120 && start == starts[0]), "{starts:?}");
+    assert_eq!(stage.placements(gang), 2, "it had a place, and then a better one");
+    assert_eq!(stage.end(gang), Some(End::Finished));
+}
+
+#[test]
+fn held_job_gives_back_its_place_and_starts_once_it_is_released() {
+    let mut stage = Stage::new(1, false);
+    stage.submit(0, 1, Job { limit: Some(Span::from_secs(60)), ..quick(50) });
+    let held = stage.submit(1, 1, Job { limit: Some(Span::from_secs(60)), ..quick(50) });
+    let next = stage.submit(20, 1, Job { limit: Some(Span::from_secs(60)), ..quick(50) });
+    stage.command(10, 1, Command::Hold(held));
+    stage.command(300, 1, Command::Release(held));
+    stage.run(3600);
+    assert_eq!(stage.starts(next), [60], "the place that was given back");
+    assert_eq!((stage.starts(held), stage.end(held)), (vec![300], Some(End::Finished)));
+}
+
+#[test]
+fn job_stays_held_through_a_crash_of_its_owner() {
+    let mut stage = Stage::new(1, true);
+    let held = stage.submit(0, 1, Job { begin: Some(BEGIN + Span::from_secs(100)), ..quick(10) });
+    stage.command(5, 1, Command::Hold(held));
+    stage.grid.world().crash(BEGIN + Span::from_secs(10), NodeId(1));
+    stage.grid.world().boot(BEGIN + Span::from_secs(20), NodeId(1));
+    stage.run(1000);
+    assert_eq!(stage.starts(held), [] as [u64; 0]);
+    stage.command(1000, 1, Command::Release(held));
+    stage.run(2000);
+    assert_eq!(stage.starts(held), [1000]);
+}
+
+#[test]
+fn job_that_must_not_run_twice_can_be_held_beyond_its_time() {
+    let mut stage = Stage::new(2, false);
+    let begin = Some(BEGIN + Span::from_secs(100));
+    let held = stage.submit(0, 1, Job { begin, mode: Some(Mode::AtMostOnce), ..quick(10) });
+    stage.command(10, 1, Command::Hold(held));
+    stage.command(500, 1, Command::Release(held));
+    stage.run(3600);
+    assert_eq!((stage.starts(held), stage.end(held)), (vec![500], Some(End::Finished)));
+}
+
+#[test]
+fn job_that_runs_or_is_about_to_is_not_held() {
+    let mut stage = Stage::new(1, false);
+    let runs = stage.submit(0, 1, quick(50));
+    let soon = stage.submit(0, 1, Job { begin: Some(BEGIN + Span::from_secs(3_603)), ..quick(5) });
+    stage.command(10, 1, Command::Hold(runs));
+    stage.command(3_600, 1, Command::Hold(soon));
+    stage.run(7200);
+    let refused = stage.seen.iter().filter_map(|sight| match &sight.saw {
+        Saw::Event(Event::Refused(job, Refusal::Started)) => Some(*job),
+        _ => None,
+    });
+    assert_eq!(refused.collect::<Vec<_>>(), [runs, soon]);
+    assert_eq!((stage.end(runs), stage.end(soon)), (Some(End::Finished), Some(End::Finished)));
+}
+
+#[test]
+fn job_starts_after_the_one_it_waits_for_whoever_owns_that() {
+    for owner in [1, 2] {
+        let mut stage = Stage::new(2, true);
+        let first = stage.submit(0, owner, quick(30));
+        let second = Job { after: after(first, Ended::Ok), ..quick(10) };
+        let second = stage.submit_after(1, 1, second, &[(first, NodeId(owner))]);
+        stage.run(3600);
+        assert_eq!(stage.starts(second), [30], "owner {owner}");
+        assert_eq!(stage.end(second), Some(End::Finished));
+    }
+}
+
+#[test]
+fn job_that_waits_is_found_again_after_crashes_of_both_owners() {
+    let mut stage = Stage::new(2, true);
+    let first = stage.submit(0, 2, quick(30));
+    let second = Job { after: after(first, Ended::Ok), ..quick(10) };
+    let second = stage.submit_after(1, 1, second, &[(first, NodeId(2))]);
+    for node in [1, 2] {
+        stage.grid.world().crash(BEGIN + Span::from_secs(25), NodeId(node));
+        stage.grid.world().boot(BEGIN + Span::from_secs(40), NodeId(node));
+    }
+    stage.run(3600);
+    assert_eq!((stage.end(first), stage.end(second)), (Some(End::Finished), Some(End::Finished)));
+    assert!(stage.starts(second)[0] >= 40);
+}
+
+#[test]
+fn job_ends_unmet_when_the_other_fails_unless_any_end_will_do() {
+    for (ended, end) in [(Ended::Ok, None), (Ended::Any, Some(End::Finished))] {
+        let mut stage = Stage::new(1, true);
+        let fails = stage.submit(0, 1, Job::command(["false"]));
+        let second = stage.submit(0, 1, Job { after: after(fails, ended), ..quick(10) });
+        let third = stage.submit(0, 1, Job { after: after(second, Ended::Ok), ..quick(10) });
+        stage.run(3600);
+        assert_eq!(stage.end(second), Some(end.unwrap_or(End::Unmet(fails))));
+        assert_eq!(stage.end(third), Some(end.unwrap_or(End::Unmet(second))));
+    }
+}
+
+#[test]
+fn chain_of_ten_thousand_jobs_ends_with_its_first() {
+    let mut stage = Stage::new(1, true);
+    let first = stage.submit(0, 1, Job { begin: Some(BEGIN + Span::from_hours(1)), ..quick(10) });
+    let mut last = first;
+    for _ in 0..10_000 {
+        last = stage.submit(1, 1, Job { after: after(last, Ended::Ok), ..quick(10) });
+    }
+    stage.command(2, 1, Command::Cancel(first));
+    stage.run(60);
+    assert!(matches!(stage.end(last), Some(End::Unmet(_))));
+}
+
+#[test]
+fn job_after_one_that_nobody_knows_is_refused() {
+    let mut stage = Stage::new(1, true);
+    let nobody = JobId::from_number(7);
+    let job = stage.submit(0, 1, Job { after: after(nobody, Ended::Ok), ..quick(10) });
+    stage.run(10);
+    let refused = |sight: &Sight<Node>| {
+        matches!(&sight.saw, Saw::Event(Event::Refused(refused, Refusal::Unknown(other)))
+            if (*refused, *other) == (job, nobody))
+    };
+    assert!(stage.seen.iter().any(refused));
+}
+
+/// An array of jobs that take ten seconds each.
+fn array(indexes: &str) -> Job {
+    Job { array: Some(Box::new(indexes.parse().unwrap())), ..quick(10) }
+}
+
+/// How many tasks ran at once, at most, and how often each ran.
+fn at_once(stage: &Stage) -> (usize, BTreeMap<Task, usize>) {
+    let (mut running, mut most) = (0_usize, 0);
+    let mut runs = BTreeMap::new();
+    for sight in &stage.seen {
+        match &sight.saw {
+            Saw::Act(Action::Start { task, .. }) => {
+                running += 1;
+                most = most.max(running);
+                *runs.entry(*task).or_default() += 1;
+            }
+            Saw::Done(Outcome(..)) => running -= 1,
+            _ => {}
+        }
+    }
+    (most, runs)
+}
+
+#[test]
+fn array_runs_a_job_for_each_index_and_no_more_at_once_than_it_may() {
+    for (indexes, most, jobs) in [("1-12", 4, 12), ("1-12%2", 2, 12), ("5,7-9:2,100%1", 1, 4)] {
+        let mut stage = Stage::new(4, true);
+        let id = stage.submit(0, 1, array(indexes));
+        stage.run(3600);
+        assert_eq!(stage.end(id), Some(End::Finished), "{indexes}");
+        let (at_once, runs) = at_once(&stage);
+        assert_eq!((at_once, runs.len()), (most, jobs), "{indexes}");
+        assert!(runs.values().all(|&times| times == 1));
+        assert_eq!(stage.end(id.of_index(7)), Some(End::Finished), "{indexes}");
+    }
+}
+
+#[test]
+fn array_of_a_thousand_goes_on_after_a_crash_of_its_owner() {
+    let mut stage = Stage::new(4, true);
+    let id = stage.submit(0, 1, Job { array: array("0-999").array, ..quick(1) });
+    for crash in [30, 77, 200] {
+        stage.grid.world().crash(BEGIN + Span::from_secs(crash), NodeId(1));
+        stage.grid.world().boot(BEGIN + Span::from_secs(crash + 3), NodeId(1));
+    }
+    stage.run(4 * 3600);
+    assert_eq!(stage.end(id), Some(End::Finished));
+    let ended = (0..1_000).filter(|&index| stage.end(id.of_index(index)) == Some(End::Finished)).count();
+    assert_eq!(ended, 1_000, "each of them, and each once");
+}
+
+#[test]
+fn array_fails_if_one_of_its_jobs_does_and_all_of_them_run() {
+    let mut stage = Stage::new(2, true);
+    let id = stage.submit(0, 1, Job { array: array("1-5").array, ..Job::command(["false"]) });
+    let next = stage.submit(0, 1, Job { after: after(id, Ended::Any), ..quick(1) });
+    stage.run(3600);
+    assert!(matches!(stage.end(id), Some(End::Failed(..))), "{:?}", stage.end(id));
+    assert_eq!(at_once(&stage).1.len(), 6);
+    assert_eq!(stage.end(next), Some(End::Finished));
+}
+
+#[test]
+fn cancelled_array_starts_no_more_jobs_and_its_running_ones_stop() {
+    let mut stage = Stage::new(2, true);
+    let id = stage.submit(0, 1, array("1-100"));
+    stage.command(25, 1, Command::Cancel(id));
+    stage.run(3600);
+    assert_eq!(stage.end(id), Some(End::Cancelled));
+    let late = at_once(&stage).1.keys().flat_map(|task| stage.starts(task.job)).max();
+    assert!(late.is_some_and(|late| late <= 25), "{late:?}");
+    for node in [1, 2] {
+        let node = stage.grid.look().core(NodeId(node));
+        assert_eq!((node.tasks().count(), node.commit().unwrap().locks().count()), (0, 0));
+    }
+}
+
+#[test]
+fn held_array_goes_on_where_it_was() {
+    let mut stage = Stage::new(2, true);
+    let id = stage.submit(0, 1, array("1-20"));
+    stage.command(15, 1, Command::Hold(id));
+    stage.grid.world().crash(BEGIN + Span::from_secs(16), NodeId(1));
+    stage.grid.world().boot(BEGIN + Span::from_secs(18), NodeId(1));
+    stage.command(500, 1, Command::Release(id));
+    stage.run(3600);
+    assert_eq!(stage.end(id), Some(End::Finished));
+    let starts: Vec<u64> = (1..=20).flat_map(|index| stage.starts(id.of_index(index))).collect();
+    assert!(starts.iter().all(|start| !(25..500).contains(start)), "{starts:?}");
+}
