@@ -69,6 +69,7 @@ pub mod driver;
 pub mod executor;
 pub mod home;
 pub mod inbox;
+pub mod machine;
 pub mod network;
 pub mod store;
 
