@@ -16,7 +16,7 @@ use shoal_protocols::node::Task;
 /// The variable that marks the processes of a node's tasks, with the node's folder as its value.
 pub(super) const MARK: &str = "SHOAL_SUPERVISOR";
 /// The variables that say which task a process belongs to.
-pub(super) const JOB: &str = "SHOAL_JOB";
+pub(super) const JOB: &str = "SHOAL_JOB_ID";
 pub(super) const EPOCH: &str = "SHOAL_EPOCH";
 pub(super) const RANK: &str = "SHOAL_RANK";
 
@@ -65,7 +65,8 @@ pub(super) fn sweep(home: &Path, patience: Duration) -> io::Result<()> {
     }
 }
 
-fn strays(home: &Path) -> io::Result<Vec<Pid>> {
+/// The processes whose environment says that they are of this folder's tasks.
+pub(super) fn strays(home: &Path) -> io::Result<Vec<Pid>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
