@@ -65,6 +65,7 @@
 
 pub mod cabinet;
 pub mod clock;
+pub mod doctor;
 pub mod driver;
 pub mod executor;
 pub mod home;
