@@ -6,10 +6,8 @@
 mod sqlite;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::store;
 pub use sqlite::SqliteCabinet;
 
 /// The most bytes of a drawer's name.
@@ -21,55 +19,66 @@ pub const VALUE_BYTES_MAX: usize = 1 << 20;
 /// The most things in one drawer.
 pub const THINGS_MAX: usize = 100_000;
 
+/// What is in a drawer, by key.
+pub type Drawer = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// Drawers of things by key.
 pub trait Cabinet: Send + Sync {
     /// What lies under a key.
-    fn get(&self, drawer: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
+    fn get(&self, drawer: &str, key: &[u8]) -> Result<Option<Vec<u8>>, CabinetError>;
 
     /// Puts something under a key, in place of what lies there; durable when this returns.
-    fn put(&self, drawer: &str, key: &[u8], value: &[u8]) -> Result<(), Error>;
+    fn put(&self, drawer: &str, key: &[u8], value: &[u8]) -> Result<(), CabinetError>;
 
     /// Takes away what lies under a key, if anything does; durable when this returns.
-    fn remove(&self, drawer: &str, key: &[u8]) -> Result<(), Error>;
+    fn remove(&self, drawer: &str, key: &[u8]) -> Result<(), CabinetError>;
 
     /// All that lies in a drawer, by key.
-    fn list(&self, drawer: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error>;
+    fn list(&self, drawer: &str) -> Result<Drawer, CabinetError>;
 }
 
 /// Why a cabinet did not do what was asked.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The disk refused.
-    #[error(transparent)]
-    Store(#[from] store::Error),
-    /// Larger than what is taken.
-    #[error("a {what} of {bytes} bytes for drawer `{drawer}`, at most {most}")]
-    TooLarge {
-        /// What is too large.
-        what: &'static str,
-        /// Where it was to go.
-        drawer: String,
-        /// How large it is.
-        bytes: usize,
-        /// How large it may be.
-        most: usize,
-    },
-    /// The drawer is full.
-    #[error("drawer `{drawer}` holds {THINGS_MAX} things, and takes no more")]
-    Full {
-        /// Which one.
-        drawer: String,
-    },
-    /// Somebody panicked while the cabinet was open.
-    #[error("{} takes nothing more since a thread died over it; start the node again", .0.display())]
-    Abandoned(PathBuf),
+#[error("cannot {doing} drawer `{drawer}` of the data folder: {source}")]
+pub struct CabinetError {
+    /// What was tried: "read", "write".
+    pub doing: &'static str,
+    /// On which drawer.
+    pub drawer: String,
+    /// What stood in the way.
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// What does not fit into a cabinet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum TooMuch {
+    #[error("a {what} of {bytes} bytes, at most {most}")]
+    Bytes { what: &'static str, bytes: usize, most: usize },
+    #[error("it holds {THINGS_MAX} things, and takes no more")]
+    Things,
+    #[error("a thread died over it; start the node again")]
+    Abandoned,
+}
+
+impl CabinetError {
+    fn new(
+        doing: &'static str,
+        drawer: &str,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> CabinetError {
+        // Its name may be what is too long.
+        let drawer = drawer.chars().take(DRAWER_BYTES_MAX).collect();
+        CabinetError { doing, drawer, source: source.into() }
+    }
 }
 
 /// A cabinet as long as the process lives, for tests and rehearsals.
 #[derive(Debug, Default)]
 pub struct MemoryCabinet {
-    drawers: Mutex<BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>>,
+    drawers: Mutex<Drawers>,
 }
+
+type Drawers = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
 
 impl MemoryCabinet {
     /// An empty cabinet.
@@ -77,42 +86,42 @@ impl MemoryCabinet {
         MemoryCabinet::default()
     }
 
-    fn open(&self) -> Result<MutexGuard<'_, BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>>, Error> {
-        self.drawers.lock().map_err(|_| Error::Abandoned("memory".into()))
+    fn open(&self, doing: &'static str, drawer: &str) -> Result<MutexGuard<'_, Drawers>, CabinetError> {
+        self.drawers.lock().map_err(|_| CabinetError::new(doing, drawer, TooMuch::Abandoned))
     }
 }
 
 impl Cabinet for MemoryCabinet {
-    fn get(&self, drawer: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.open()?.get(drawer).and_then(|things| things.get(key)).cloned())
+    fn get(&self, drawer: &str, key: &[u8]) -> Result<Option<Vec<u8>>, CabinetError> {
+        Ok(self.open("read", drawer)?.get(drawer).and_then(|things| things.get(key)).cloned())
     }
 
-    fn put(&self, drawer: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    fn put(&self, drawer: &str, key: &[u8], value: &[u8]) -> Result<(), CabinetError> {
         check(drawer, key, value)?;
-        let mut drawers = self.open()?;
+        let mut drawers = self.open("write", drawer)?;
         let things = drawers.entry(drawer.to_owned()).or_default();
         if things.len() >= THINGS_MAX && !things.contains_key(key) {
-            return Err(Error::Full { drawer: drawer.to_owned() });
+            return Err(CabinetError::new("write", drawer, TooMuch::Things));
         }
         things.insert(key.to_owned(), value.to_owned());
         Ok(())
     }
 
-    fn remove(&self, drawer: &str, key: &[u8]) -> Result<(), Error> {
-        if let Some(things) = self.open()?.get_mut(drawer) {
+    fn remove(&self, drawer: &str, key: &[u8]) -> Result<(), CabinetError> {
+        if let Some(things) = self.open("write", drawer)?.get_mut(drawer) {
             things.remove(key);
         }
         Ok(())
     }
 
-    fn list(&self, drawer: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
-        let drawers = self.open()?;
+    fn list(&self, drawer: &str) -> Result<Drawer, CabinetError> {
+        let drawers = self.open("read", drawer)?;
         let things = drawers.get(drawer).into_iter().flatten();
         Ok(things.map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 }
 
-fn check(drawer: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
+fn check(drawer: &str, key: &[u8], value: &[u8]) -> Result<(), CabinetError> {
     let parts = [
         ("drawer's name", drawer.len(), DRAWER_BYTES_MAX),
         ("key", key.len(), KEY_BYTES_MAX),
@@ -121,8 +130,7 @@ fn check(drawer: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
     match parts.into_iter().find(|(_, bytes, most)| bytes > most) {
         None => Ok(()),
         Some((what, bytes, most)) => {
-            let drawer = drawer.chars().take(DRAWER_BYTES_MAX).collect();
-            Err(Error::TooLarge { what, drawer, bytes, most })
+            Err(CabinetError::new("write", drawer, TooMuch::Bytes { what, bytes, most }))
         }
     }
 }
@@ -147,8 +155,11 @@ mod tests {
         assert_eq!(cabinet.list("members").unwrap().len(), 1);
         assert_eq!(cabinet.list("tickets").unwrap(), [(b"a".to_vec(), vec![])]);
         let error = cabinet.put("members", b"c", &vec![0; VALUE_BYTES_MAX + 1]).unwrap_err().to_string();
-        assert!(error.contains("a thing of 1048577 bytes for drawer `members`, at most 1048576"), "{error}");
+        let expected =
+            "cannot write drawer `members` of the data folder: a thing of 1048577 bytes, at most 1048576";
+        assert_eq!(error, expected);
         assert_eq!(cabinet.get("members", b"c").unwrap(), None);
+        assert!(cabinet.put(&"d".repeat(65), b"c", b"").is_err());
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A cabinet in a database of its own: a change of it never waits for the node's records, nor they for it.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Cabinet, Error, THINGS_MAX, check};
+use super::{Cabinet, CabinetError, Drawer, THINGS_MAX, TooMuch, check};
 use crate::home::Lock;
+use crate::store;
 use crate::store::sqlite::{Schema, wrong};
 
 const CABINET: Schema = Schema { application: u32::from_be_bytes(*b"SHOC"), steps: &[things] };
@@ -25,7 +26,7 @@ pub struct SqliteCabinet {
 
 impl SqliteCabinet {
     /// Opens the cabinet of a folder, or begins one.
-    pub fn open(lock: &Lock) -> Result<SqliteCabinet, Error> {
+    pub fn open(lock: &Lock) -> Result<SqliteCabinet, store::Error> {
         let path = lock.home().cabinet();
         let connection = CABINET.open(&path)?;
         connection
@@ -34,63 +35,60 @@ impl SqliteCabinet {
         Ok(SqliteCabinet { path, connection: Mutex::new(connection), _lock: lock.clone() })
     }
 
-    fn connection(&self) -> Result<MutexGuard<'_, Connection>, Error> {
-        self.connection.lock().map_err(|_| Error::Abandoned(self.path.clone()))
-    }
-
-    fn wrong(&self, doing: &'static str) -> impl FnOnce(rusqlite::Error) -> Error {
-        let path = self.path.clone();
-        move |error| Error::Store(wrong(doing, &path)(error))
+    /// Does something with the database.
+    fn with<T>(
+        &self,
+        doing: &'static str,
+        drawer: &str,
+        act: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, CabinetError> {
+        let abandoned = |_| CabinetError::new(doing, drawer, TooMuch::Abandoned);
+        let connection = self.connection.lock().map_err(abandoned)?;
+        act(&connection).map_err(|error| CabinetError::new(doing, drawer, wrong(doing, &self.path)(error)))
     }
 }
 
 impl Cabinet for SqliteCabinet {
-    fn get(&self, drawer: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let connection = self.connection()?;
-        let query = || {
+    fn get(&self, drawer: &str, key: &[u8]) -> Result<Option<Vec<u8>>, CabinetError> {
+        self.with("read", drawer, |connection| {
             let mut query =
                 connection.prepare_cached("SELECT value FROM things WHERE drawer = ?1 AND key = ?2")?;
             query.query_row(params![drawer, key], |row| row.get(0)).optional()
-        };
-        query().map_err(self.wrong("read"))
+        })
     }
 
-    fn put(&self, drawer: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    fn put(&self, drawer: &str, key: &[u8], value: &[u8]) -> Result<(), CabinetError> {
         check(drawer, key, value)?;
-        let connection = self.connection()?;
-        let put = || {
+        let put = self.with("write", drawer, |connection| {
             let mut put = connection.prepare_cached(
                 "INSERT INTO things (drawer, key, value) \
                  SELECT ?1, ?2, ?3 WHERE (SELECT count(*) FROM things WHERE drawer = ?1 AND key <> ?2) < ?4 \
                  ON CONFLICT (drawer, key) DO UPDATE SET value = excluded.value",
             )?;
             put.execute(params![drawer, key, value, THINGS_MAX as i64])
-        };
-        match put().map_err(self.wrong("write"))? {
-            0 => Err(Error::Full { drawer: drawer.to_owned() }),
+        });
+        match put? {
+            0 => Err(CabinetError::new("write", drawer, TooMuch::Things)),
             _ => Ok(()),
         }
     }
 
-    fn remove(&self, drawer: &str, key: &[u8]) -> Result<(), Error> {
-        let connection = self.connection()?;
-        let remove = || {
+    fn remove(&self, drawer: &str, key: &[u8]) -> Result<(), CabinetError> {
+        let removed = self.with("write", drawer, |connection| {
             let mut remove =
                 connection.prepare_cached("DELETE FROM things WHERE drawer = ?1 AND key = ?2")?;
             remove.execute(params![drawer, key])
-        };
-        remove().map(drop).map_err(self.wrong("write"))
+        });
+        removed.map(drop)
     }
 
-    fn list(&self, drawer: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
-        let connection = self.connection()?;
-        let list = || {
+    fn list(&self, drawer: &str) -> Result<Drawer, CabinetError> {
+        self.with("read", drawer, |connection| {
             let mut list =
                 connection.prepare_cached("SELECT key, value FROM things WHERE drawer = ?1 ORDER BY key")?;
             let rows = list.query_map(params![drawer], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            rows.collect::<rusqlite::Result<_>>()
-        };
-        list().map_err(self.wrong("read"))
+            rows.collect()
+        })
     }
 }
 

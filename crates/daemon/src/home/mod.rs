@@ -261,10 +261,10 @@ impl Home {
             let name = entry.map_err(Error::io("list", &self.path))?.file_name();
             let name = name.to_string_lossy();
             // With what a database or an unfinished write has beside it.
-            let own = |own: &&str| {
+            let own = |own: &str| {
                 name.strip_prefix(own).is_some_and(|rest| ["", "-wal", "-shm", ".new"].contains(&rest))
             };
-            if !OURS.iter().any(|name| own(&name)) {
+            if !OURS.iter().any(|name| own(name)) {
                 return Err(Error::Foreign { path: self.path.clone(), found: name.into_owned() });
             }
         }

@@ -3,7 +3,7 @@
 //! | fact | from |
 //! |---|---|
 //! | cores | the processors that this process may use, or less where a control group's quota is less |
-//! | memory | `MemTotal`, or less where a control group's limit is less |
+//! | memory | most of `MemTotal`, or of a control group's limit where that is less |
 //! | disk | what is free where the node's folder lies |
 //! | GPUs | [`gpu`] |
 //! | labels | `host`, `cpu`, `gpu` |
@@ -26,10 +26,15 @@ use shoal_model::{Line, Machine, Name, Resources, Size, Speed, Thousandths};
 
 use crate::home;
 
+/// Memory that is left to the system and to the node itself, in percent, where the owner does not say.
+const MEMORY_KEPT_PERCENT: u64 = 10;
+
 /// What the owner of a machine says of it: the table `[machine]` of `node.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overrides {
+    /// What the machine is called, in place of its host name.
+    pub name: Option<Line>,
     /// Cores for jobs.
     pub cores: Option<Thousandths>,
     /// Memory for jobs.
@@ -82,7 +87,9 @@ fn describe(root: &Path, folder: &Path, cpus: usize, overrides: &Overrides) -> R
     let cores = overrides.cores.unwrap_or_else(|| groups.cores().map_or(whole, |quota| quota.min(whole)));
     let memory = overrides.memory.unwrap_or_else(|| {
         let all = memory_total(root).unwrap_or_default();
-        groups.memory().map_or(all, |limit| limit.min(all)).min(MAX_SIZE)
+        let all = groups.memory().map_or(all, |limit| limit.min(all)).min(MAX_SIZE);
+        // In whole MiB, which reads better.
+        Size::from_mib((all.as_bytes() >> 20) * (100 - MEMORY_KEPT_PERCENT) / 100)
     });
     let disk = overrides.disk.unwrap_or_else(|| free_near(folder).min(MAX_SIZE));
     let found = Thousandths::whole(u32::try_from(gpus.len()).unwrap_or(0));
@@ -99,7 +106,7 @@ fn describe(root: &Path, folder: &Path, cpus: usize, overrides: &Overrides) -> R
 
     let mut labels = Labels::new();
     let facts = [
-        ("host", host(root)),
+        ("host", overrides.name.as_ref().map(Line::to_string).or_else(|| host(root))),
         ("cpu", processor(root)),
         ("gpu", gpus.first().and_then(|gpu| gpu.model.clone())),
     ];
@@ -163,7 +170,7 @@ mod tests {
     }
 
     fn large(root: &Path) {
-        file(root, "proc/meminfo", "MemTotal:       16384 kB\nMemFree:  1 kB\n");
+        file(root, "proc/meminfo", "MemTotal:       20480 kB\nMemFree:  1 kB\n");
         file(root, "proc/cpuinfo", "processor : 0\nmodel name\t: Abacus 9000 @ 1 Hz\n");
         file(root, "proc/sys/kernel/hostname", "wolf\n");
     }
@@ -174,7 +181,7 @@ mod tests {
         large(root.path());
         let machine = machine(root.path(), "").unwrap();
         assert_eq!(machine.capacity.cores, Thousandths::whole(8));
-        assert_eq!(machine.capacity.memory, Size::from_mib(16));
+        assert_eq!(machine.capacity.memory, Size::from_mib(18));
         assert!(machine.capacity.disk > Size::ZERO);
         assert_eq!(machine.labels["host"].as_str(), "wolf");
         assert_eq!(machine.labels["cpu"].as_str(), "Abacus 9000 @ 1 Hz");
@@ -187,12 +194,12 @@ mod tests {
         file(root.path(), "proc/self/cgroup", "0::/slice/scope\n");
         file(root.path(), "sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
         file(root.path(), "sys/fs/cgroup/slice/cpu.max", "250000 100000\n");
-        file(root.path(), "sys/fs/cgroup/slice/memory.max", "4194304\n");
+        file(root.path(), "sys/fs/cgroup/slice/memory.max", "10485760\n");
         file(root.path(), "sys/fs/cgroup/slice/scope/cpu.max", "max 100000\n");
         file(root.path(), "sys/fs/cgroup/slice/scope/memory.max", "max\n");
         let machine = machine(root.path(), "").unwrap();
         assert_eq!(machine.capacity.cores, Thousandths::new(2_500), "the tightest on the way up counts");
-        assert_eq!(machine.capacity.memory, Size::from_mib(4));
+        assert_eq!(machine.capacity.memory, Size::from_mib(9));
     }
 
     #[test]
@@ -200,13 +207,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         large(root.path());
         file(root.path(), "proc/self/cgroup", "4:memory:/jail\n1:cpu,cpuacct:/jail\n0::/\n");
-        file(root.path(), "sys/fs/cgroup/memory/jail/memory.limit_in_bytes", "2097152\n");
+        file(root.path(), "sys/fs/cgroup/memory/jail/memory.limit_in_bytes", "10485760\n");
         file(root.path(), "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
         file(root.path(), "sys/fs/cgroup/cpu,cpuacct/jail/cpu.cfs_quota_us", "150000\n");
         file(root.path(), "sys/fs/cgroup/cpu,cpuacct/jail/cpu.cfs_period_us", "100000\n");
         let machine = machine(root.path(), "").unwrap();
         assert_eq!(machine.capacity.cores, Thousandths::new(1_500));
-        assert_eq!(machine.capacity.memory, Size::from_mib(2));
+        assert_eq!(machine.capacity.memory, Size::from_mib(9));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The executor of real processes, with real processes: what they leave behind, and who survives whose death.
 
 mod deaths;
+mod grants;
 mod limits;
 mod machine;
 mod outcomes;

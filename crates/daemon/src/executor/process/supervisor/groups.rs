@@ -8,8 +8,9 @@
 //! is passed on to us, else in the first version's tree of memory. What the system does not let us make, we do
 //! without: processes are found and ended all the same.
 //!
-//! Left out: a task is put into its group right after it was forked, since `posix_spawn` cannot do it before. What it forks
-//! within that instant stays outside of the group.
+//! A task is put into its group right after it was forked, since `posix_spawn` cannot do it before, and what it has forked
+//! within that instant is put there too. Left out: what was forked and orphaned within that instant stays outside; it is ended
+//! with its task all the same, as every orphan is.
 
 use std::fs;
 use std::io;
@@ -20,6 +21,7 @@ use shoal_model::Size;
 use shoal_protocols::node::Task;
 
 use super::super::words::Keep;
+use super::system;
 use crate::machine::cgroup::{Group, Groups as Found};
 
 /// Where groups of tasks go.
@@ -39,7 +41,7 @@ struct Memory {
 }
 
 impl Groups {
-    /// The places for the tasks of a node's folder; what a dead supervisor has left there is removed.
+    /// The places for the tasks of a node's folder.
     pub fn find(root: &Path, home: &Path) -> Groups {
         let hash = blake3::hash(home.as_os_str().as_encoded_bytes()).to_hex();
         let name = format!("shoal-{}", &hash[..16]);
@@ -59,9 +61,7 @@ impl Groups {
             }),
             (_, None) => None,
         };
-        let groups = Groups { unified: unified.map(|group| group.folder.join(&name)), memory };
-        groups.clear();
-        groups
+        Groups { unified: unified.map(|group| group.folder.join(&name)), memory }
     }
 
     /// Makes the groups of a task; says whether there are any.
@@ -86,10 +86,19 @@ impl Groups {
         Ok(made)
     }
 
-    /// Puts a process into the groups of its task.
-    pub fn enter(&self, task: Task, pid: Pid) -> io::Result<()> {
-        for folder in self.folders(task).filter(|folder| folder.exists()) {
-            fs::write(folder.join("cgroup.procs"), pid.to_string())?;
+    /// Puts the first process of a task into its groups, with what it has forked meanwhile.
+    pub fn enter(&self, task: Task, leader: Pid) -> io::Result<()> {
+        let folders: Vec<PathBuf> = self.folders(task).filter(|folder| folder.exists()).collect();
+        let enter = |pid: Pid| {
+            folders.iter().try_for_each(|folder| fs::write(folder.join("cgroup.procs"), pid.to_string()))
+        };
+        enter(leader)?;
+        // Each first, and then its children: those that it forks later are born inside.
+        let mut open = system::children(leader);
+        while let Some(pid) = open.pop() {
+            // One that is gone meanwhile needs no group.
+            let _ = enter(pid);
+            open.extend(system::children(pid));
         }
         Ok(())
     }

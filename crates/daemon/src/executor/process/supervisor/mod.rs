@@ -97,7 +97,12 @@ pub fn main(home: &Path) -> ExitCode {
     // Away from the daemon's terminal. It fails for who leads a group already, and does no harm then.
     let _ = setsid();
     if !warden::is_there() {
-        return warden::stand().map_or_else(|error| complain("warden", home, &error), ExitCode::from);
+        let stood = warden::stand();
+        // Control groups outlive a supervisor that was killed; nothing is left in them now.
+        if let Ok(home) = home.canonicalize() {
+            Groups::find(Path::new("/"), &home).clear();
+        }
+        return stood.map_or_else(|error| complain("warden", home, &error), ExitCode::from);
     }
     match supervise(home) {
         Ok(()) | Err(Error::Store(store::Error::Locked(_))) => ExitCode::SUCCESS,
@@ -143,6 +148,8 @@ fn supervise(home: &Path) -> Result<(), Error> {
 
     let (events, inbox) = mpsc::sync_channel(EVENTS_MAX);
     let groups = Arc::new(Groups::find(Path::new("/"), layout.home()));
+    // If the warden was killed too.
+    groups.clear();
     let spawner = Spawner::new(&layout, &groups, &events).map_err(wrong("start threads"))?;
     let reaper = Reaper::new(&events).map_err(wrong("start threads"))?;
     let listener = listen(&layout).map_err(wrong("listen"))?;
