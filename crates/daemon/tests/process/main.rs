@@ -4,5 +4,6 @@ mod deaths;
 mod grants;
 mod limits;
 mod machine;
+mod memory;
 mod outcomes;
 mod strangers;
