@@ -295,7 +295,7 @@ pub(crate) fn load<R: Storable>(
         .prepare("SELECT id, key, value, crc FROM records ORDER BY id")
         .map_err(wrong("read", path))?;
     let mut rows = statement.query([]).map_err(wrong("read", path))?;
-    let mut records: Vec<R> = Vec::new();
+    let mut records: Vec<(R::Key, R)> = Vec::new();
     let mut last = 0;
     let mut own = Vec::new();
     while let Some(row) = rows.next().map_err(wrong("read", path))? {
@@ -318,15 +318,16 @@ pub(crate) fn load<R: Storable>(
             |what: String| Error::UnreadableRecord { path: path.to_owned(), key: hex(key), what };
         let record: R = minicbor::decode(value).map_err(|error| unreadable(error.to_string()))?;
         own.clear();
-        minicbor::encode(record.key(), &mut own).map_err(|error| unreadable(error.to_string()))?;
+        let own_key = record.key();
+        minicbor::encode(&own_key, &mut own).map_err(|error| unreadable(error.to_string()))?;
         if own != key {
             return Err(unreadable("it lies under the key of another".to_owned()));
         }
-        records.push(record);
+        records.push((own_key, record));
     }
-    // As the keys order themselves, which their bytes need not.
-    records.sort_by_cached_key(Record::key);
-    Ok(records)
+    // As the keys order themselves, which neither their bytes nor their rows need do.
+    records.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    Ok(records.into_iter().map(|(_, record)| record).collect())
 }
 
 fn sum(key: &[u8], value: &[u8]) -> u32 {
