@@ -6,7 +6,7 @@
 //!   together is written together. Keys are hashes, and an index of them in the file would have each group touch pages all
 //!   over it (3.7 times the journal's time for a group of 1,024 new jobs among 100,000).
 //! - Each record has a checksum. Opening reads them all, which a restart must do anyhow, and so checks every page that
-//!   counts; [`wal`] checks what SQLite does not. Nothing larger is done at the start: `shoal doctor` is for that.
+//!   counts; `wal` checks what SQLite does not. Nothing larger is done at the start: `shoal doctor` is for that.
 //! - A disk without room fails a write and not a promise: the group is written again once [`Room`]'s reserve is given up.
 //!   Any other failure, of a sync above all, is for good.
 
