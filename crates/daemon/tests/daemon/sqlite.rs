@@ -124,7 +124,7 @@ fn log_that_lost_commits_in_its_middle_is_refused_and_left_as_it_is() {
     }
     let killed = tempfile::tempdir().unwrap();
     // In the header, and in each commit but the last: two commits behind it must be there to tell.
-    for at in [5, 20, ends[0] + 40, ends[1] + 10, ends[1] + 100, ends[2] + 30] {
+    for at in [0, 5, 9, 10, 20, 28, ends[0] + 40, ends[1] + 10, ends[1] + 100, ends[2] + 30] {
         copy(folder.path(), killed.path());
         damage(&log(killed.path()), |bytes| bytes[at] ^= 0x10);
         let before = [database, log].map(|path| fs::read(path(killed.path())).unwrap());

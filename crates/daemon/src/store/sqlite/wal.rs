@@ -23,6 +23,7 @@ const FRAME: usize = 24;
 const MAGIC: u32 = 0x377f_0682;
 const PAGE_LEAST: u32 = 512;
 const PAGE_MOST: u32 = 65_536;
+const PAGE_USUAL: u32 = 4_096;
 
 /// The log of a database.
 pub(crate) fn path(database: &Path) -> PathBuf {
@@ -57,17 +58,12 @@ fn lost(from: &mut impl Read) -> io::Result<Option<Lost>> {
     if !fill(from, &mut header)? {
         return Ok(None);
     }
-    let sound = number(&header, 0) & !1 == MAGIC;
-    let big_endian = number(&header, 0) & 1 == 1;
-    let page = number(&header, 8);
-    if !(PAGE_LEAST..=PAGE_MOST).contains(&page) || !page.is_power_of_two() {
-        // Not even the place of its frames is known. A log comes into being with its header, and is whole from then on
-        // unless the file never was written: then it is all zero.
-        return Ok(None);
-    }
-    let mut sum = Sum { big_endian, ..Sum::default() };
+    let mut sum = Sum { big_endian: number(&header, 0) & 1 == 1, ..Sum::default() };
     sum.add(&header[..24]);
-    let mut good = sound && sum.is(&header, 24);
+    let sized = |page: u32| (PAGE_LEAST..=PAGE_MOST).contains(&page) && page.is_power_of_two();
+    let mut good = number(&header, 0) & !1 == MAGIC && sum.is(&header, 24) && sized(number(&header, 8));
+    // A header that is none does not say how large pages are; those of our files are so large.
+    let page = if good { number(&header, 8) } else { PAGE_USUAL };
     let mut salt: [u8; 8] = header[16..24].try_into().expect("eight bytes");
 
     let mut frame = vec![0; FRAME + page as usize];
