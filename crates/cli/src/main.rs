@@ -5,6 +5,7 @@
 
 mod commands;
 mod error;
+mod home;
 mod output;
 mod progress;
 

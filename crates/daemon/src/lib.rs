@@ -17,7 +17,8 @@
 //! | duty | kept by |
 //! |---|---|
 //! | nothing leaves before what was saved first is durable | [`driver`]: one sync for all that a turn wrote |
-//! | records survive, or the node says that they have not | [`store`]: a [`Journal`], checked when it is opened |
+//! | records survive, or the node says that they have not | [`store`]: [`Sqlite`], checked when it is opened |
+//! | one daemon in a folder, and none in one of a newer version | [`home`] |
 //! | a failed write stops the node; nothing is retried | [`driver`] and [`store`]: a [`Fault`] |
 //! | the clock never runs backwards in one life | [`clock`] |
 //! | a flood of messages keeps out neither users nor outcomes | [`inbox`]: a bound for each class |
@@ -29,20 +30,21 @@
 //!
 //! ```
 //! # use rand_xoshiro::rand_core::SeedableRng;
-//! # use shoal_daemon::{Clock, Driver, Journal, Pretend, Setup, Switchboard};
+//! # use shoal_daemon::{Clock, Driver, Home, Pretend, Setup, Sqlite, Switchboard};
 //! # use shoal_model::NodeId;
 //! # use shoal_protocols::{Chance, node::{Config, Node}};
 //! # let folder = tempfile::tempdir()?;
 //! # let switchboard = Switchboard::<Node>::new();
 //! # let me = NodeId(1);
-//! let opened = Journal::open(folder.path())?;
+//! let lock = Home::at(folder.path()).lock()?;
+//! let opened = Sqlite::open(&lock)?;
 //! let driver = Driver::<Node>::new(Setup {
 //!     me,
 //!     config: Config::default(),
 //!     records: opened.records,
 //!     chance: Chance::seed_from_u64(7),
 //!     clock: Clock::new(),
-//!     store: Box::new(opened.journal),
+//!     store: Box::new(opened.store),
 //!     network: Box::new(switchboard.line(me, Chance::seed_from_u64(8))),
 //!     executor: Box::new(Pretend::new()?),
 //!     reports: Box::new(|at, event| eprintln!("{at} {event:?}")),
@@ -58,12 +60,17 @@
 //! That real nodes tell their users what simulated ones do is `tests/conformance`: one script for each conversation, and
 //! an arm for each way to run it. A machine is a [`Pretend`], which only takes time, or a [`Process`], which runs programs.
 //! What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one process,
-//! sockets come; the [`Journal`] is a plain file, a database that users can look into may come.
+//! sockets come. A node's records are in a database that its owner can look into; the supervisor of its tasks keeps a
+//! [`Journal`], a plain file, because it is to stay small.
 
+pub mod cabinet;
 pub mod clock;
+pub mod doctor;
 pub mod driver;
 pub mod executor;
+pub mod home;
 pub mod inbox;
+pub mod machine;
 pub mod network;
 pub mod store;
 
@@ -72,9 +79,11 @@ pub use driver::{Driver, Fault, Running, Setup};
 pub use executor::pretend::Pretend;
 pub use executor::process::Process;
 pub use executor::{Executor, Idle};
+pub use home::Home;
 pub use inbox::{Completion, Mailbox, Refused};
 pub use network::Network;
 pub use network::local::Switchboard;
 pub use store::Store;
 pub use store::journal::Journal;
 pub use store::memory::Memory;
+pub use store::sqlite::Sqlite;

@@ -1,6 +1,7 @@
 //! The commands, in the shape of the command tree: a folder for each that has commands of its own.
 
 mod bench;
+mod doctor;
 mod sim;
 mod supervise;
 
@@ -18,6 +19,8 @@ pub enum Command {
     /// Measure how fast this program is
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Look a node's data folder and its machine over, and say what to do
+    Doctor(doctor::Arguments),
     /// Run the tasks of a node; a node starts this by itself
     #[command(hide = true)]
     Supervise(supervise::Arguments),
@@ -29,6 +32,7 @@ impl Command {
         match self {
             Command::Sim(command) => command.run(output)?,
             Command::Bench(command) => command.run(output)?,
+            Command::Doctor(arguments) => return doctor::run(&arguments, output),
             Command::Supervise(arguments) => return Ok(supervise::run(&arguments)),
         }
         Ok(ExitCode::SUCCESS)

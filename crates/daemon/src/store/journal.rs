@@ -16,11 +16,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use minicbor::{Decode, Decoder, Encode, Encoder};
+use minicbor::{Decoder, Encode, Encoder};
 use shoal_protocols::Record;
 
 use super::frame::{BadHeader, HEAD, HEADER, PAYLOAD_MAX, Salt, VERSION};
-use super::{Error, Store};
+use super::{Error, Storable, Store};
+use crate::home::patiently;
 
 /// The most bytes of a record with its key.
 pub const RECORD_BYTES_MAX: usize = PAYLOAD_MAX;
@@ -29,17 +30,6 @@ pub const COMPACT_BYTES_MIN: u64 = 64 << 10;
 
 /// The bytes of a compacted file's frames, as long as a record is no larger.
 const COMPACT_FRAME: usize = 1 << 20;
-
-/// Records that can be written and read again.
-pub trait Storable:
-    Record<Key: Encode<()> + for<'b> Decode<'b, ()>> + Encode<()> + for<'b> Decode<'b, ()>
-{
-}
-
-impl<R> Storable for R where
-    R: Record<Key: Encode<()> + for<'b> Decode<'b, ()>> + Encode<()> + for<'b> Decode<'b, ()>
-{
-}
 
 /// A node's journal, open and locked.
 #[derive(Debug)]
@@ -379,7 +369,7 @@ fn lock(folder: &Path) -> Result<File, Error> {
         .write(true)
         .open(&path)
         .map_err(Error::io("open", &path))?;
-    match file.try_lock() {
+    match patiently(&file) {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::Locked(folder.to_owned())),
         Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
@@ -423,6 +413,8 @@ fn new_salt() -> Salt {
 
 #[cfg(test)]
 mod tests {
+    use minicbor::Decode;
+
     use super::*;
 
     #[derive(Clone, Debug, PartialEq, Encode, Decode)]

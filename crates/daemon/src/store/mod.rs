@@ -3,10 +3,12 @@
 mod frame;
 pub mod journal;
 pub mod memory;
+pub mod sqlite;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use minicbor::{Decode, Encode};
 use shoal_protocols::Record;
 
 /// Where a node's records go. After an error it is in an unknown state, and must not be used again.
@@ -24,6 +26,17 @@ pub trait Store<R: Record>: Send {
     fn tidy(&mut self) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// Records that can be written and read again.
+pub trait Storable:
+    Record<Key: Encode<()> + for<'b> Decode<'b, ()>> + Encode<()> + for<'b> Decode<'b, ()>
+{
+}
+
+impl<R> Storable for R where
+    R: Record<Key: Encode<()> + for<'b> Decode<'b, ()>> + Encode<()> + for<'b> Decode<'b, ()>
+{
 }
 
 /// What can go wrong with a store.
@@ -104,6 +117,52 @@ pub enum Error {
         /// What the encoder said.
         what: String,
     },
+    /// Something else lies where the database should.
+    #[error("{} is not a database of shoal's; move it away, or give the node another folder", .0.display())]
+    NotADatabase(PathBuf),
+    /// What was once durable in a database cannot be read any more.
+    #[error(
+        "{} is damaged ({what}), and records that were promised to last may be lost; keep a copy of the folder, check \
+         the disk, and restore the file from a backup or start anew in an empty folder",
+        path.display()
+    )]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A record of a database is whole, and still makes no sense here.
+    #[error(
+        "{} holds under the key {key} a record that this version of shoal cannot read ({what}); run the version that \
+         wrote it",
+        path.display()
+    )]
+    UnreadableRecord {
+        /// The file.
+        path: PathBuf,
+        /// The key, in hexadecimal digits.
+        key: String,
+        /// What the decoder said.
+        what: String,
+    },
+    /// The database refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Database {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// The disk is full, and the reserve is used up.
+    #[error(
+        "the disk is full: {} cannot be written; nothing that was promised is lost; free some room and start the node \
+         again",
+        .0.display()
+    )]
+    Full(PathBuf),
     /// An earlier write failed, and nobody knows what is on the disk.
     #[error("{} takes nothing more since a write failed; start the node again", .0.display())]
     Failed(PathBuf),

@@ -1,8 +1,8 @@
-//! Every record that simulated nodes save under faults comes back from a journal as it went in.
+//! Every record that simulated nodes save under faults comes back from a database, and from a journal, as it went in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_daemon::{Journal, Store};
+use shoal_daemon::{Home, Journal, Sqlite, Store};
 use shoal_model::{Job, NodeId, Time};
 use shoal_protocols::Record as _;
 use shoal_protocols::commit::two_phase;
@@ -69,11 +69,15 @@ fn kind(record: &Record) -> &'static str {
 }
 
 #[test]
-fn every_record_of_a_faulty_run_comes_back_from_its_journal() {
+fn every_record_of_a_faulty_run_comes_back_from_its_store() {
     let mut kinds = BTreeSet::new();
     for (node, writes) in writes(3) {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::<Record>::open(folder.path()).unwrap().journal;
+        let lock = Home::at(folder.path().join("home")).lock().unwrap();
+        let mut stores: [Box<dyn Store<Record>>; 2] = [
+            Box::new(Journal::open(folder.path()).unwrap().journal),
+            Box::new(Sqlite::open(&lock).unwrap().store),
+        ];
         let mut expected: BTreeMap<Key, Record> = BTreeMap::new();
         for write in writes {
             match write {
@@ -82,21 +86,22 @@ fn every_record_of_a_faulty_run_comes_back_from_its_journal() {
                     assert_eq!(bytes.len(), minicbor::len(&record), "{record:?}");
                     assert_eq!(minicbor::decode::<Record>(&bytes).unwrap(), record);
                     kinds.insert(kind(&record));
-                    journal.save(&record).unwrap();
+                    stores.iter_mut().for_each(|store| store.save(&record).unwrap());
                     expected.insert(record.key(), record);
                 }
                 Err(key) => {
                     let bytes = minicbor::to_vec(key).unwrap();
                     assert_eq!(minicbor::decode::<Key>(&bytes).unwrap(), key);
-                    journal.erase(&key).unwrap();
+                    stores.iter_mut().for_each(|store| store.erase(&key).unwrap());
                     expected.remove(&key);
                 }
             }
         }
-        journal.sync().unwrap();
-        drop(journal);
-        let opened = Journal::<Record>::open(folder.path()).unwrap();
-        assert_eq!(opened.records, expected.into_values().collect::<Vec<_>>(), "of {node}");
+        stores.iter_mut().for_each(|store| store.sync().unwrap());
+        drop(stores);
+        let expected: Vec<Record> = expected.into_values().collect();
+        assert_eq!(Journal::<Record>::open(folder.path()).unwrap().records, expected, "of {node}");
+        assert_eq!(Sqlite::<Record>::open(&lock).unwrap().records, expected, "of {node}");
     }
     let all = [
         "exits",

@@ -1,4 +1,4 @@
-//! The real arm: a thread, a real clock and a journal for each node, and a switchboard between them. Its machines
+//! The real arm: a thread, a real clock and a database for each node, and a switchboard between them. Its machines
 //! pretend, or run real processes.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,8 @@ use nix::unistd::Pid;
 use rand_xoshiro::rand_core::SeedableRng;
 use shoal_daemon::executor::process;
 use shoal_daemon::{
-    Clock, Driver, Executor, Journal, Network, Pretend, Process, Running, Setup, Store, Switchboard, store,
+    Clock, Driver, Executor, Home, Network, Pretend, Process, Running, Setup, Sqlite, Store, Switchboard,
+    store,
 };
 use shoal_model::{NodeId, Time};
 use shoal_protocols::Chance;
@@ -118,7 +119,7 @@ impl Fuse {
         let _ = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, burning);
         if self.is_blown() {
             let blown = io::Error::other("the fuse has blown");
-            return Err(store::Error::io("sync", Path::new("journal"))(blown));
+            return Err(store::Error::io("sync", Path::new("shoal.db"))(blown));
         }
         Ok(())
     }
@@ -130,7 +131,7 @@ struct Fused<T> {
     part: T,
 }
 
-impl Store<Record> for Fused<Journal<Record>> {
+impl Store<Record> for Fused<Sqlite<Record>> {
     fn save(&mut self, record: &Record) -> Result<(), store::Error> {
         self.part.save(record)
     }
@@ -159,7 +160,7 @@ impl<N: Network<Message>> Network<Message> for Fused<N> {
 }
 
 impl<M: Machine> Real<M> {
-    /// The folder of a node's journal.
+    /// The folder of a node.
     pub fn home(&self, node: NodeId) -> PathBuf {
         self.folder.path().join(node.to_string())
     }
@@ -177,9 +178,7 @@ impl<M: Machine> Real<M> {
 
     /// Starts the program again on its machine.
     pub fn start(&mut self, me: NodeId, mut machine: M) {
-        let home = self.home(me);
-        std::fs::create_dir_all(&home).unwrap();
-        let opened = Journal::open(&home).unwrap();
+        let opened = Sqlite::open(&Home::at(self.home(me)).lock().unwrap()).unwrap();
         let fuse = Fuse::sound();
         let line = self.switchboard.line(me, Chance::seed_from_u64(1_000 + me.0));
         let (told, cut) = (Arc::clone(&self.told), fuse.clone());
@@ -189,7 +188,7 @@ impl<M: Machine> Real<M> {
             records: opened.records,
             chance: Chance::seed_from_u64(me.0),
             clock: self.clock,
-            store: Box::new(Fused { fuse: fuse.clone(), part: opened.journal }),
+            store: Box::new(Fused { fuse: fuse.clone(), part: opened.store }),
             network: Box::new(Fused { fuse: fuse.clone(), part: line }),
             executor: machine.executor(),
             reports: Box::new(move |_, event| {

@@ -1,6 +1,6 @@
-//! What only real nodes can show: a journal that was written until the machine died, and a machine that lives on.
+//! What only real nodes can show: a database that was written until the machine died, and a machine that lives on.
 
-use shoal_daemon::{Journal, Pretend};
+use shoal_daemon::{Home, Pretend, Sqlite};
 use shoal_model::{Job, JobId, NodeId, Resources, Span};
 use shoal_protocols::node::{Event, Record};
 
@@ -24,13 +24,13 @@ fn all_that_was_acknowledged_is_there_after_a_crash() {
     arm.crash(ENTRY);
     let acknowledged = accepted(&mut arm);
 
-    let journal = Journal::<Record>::open(&arm.home(ENTRY)).unwrap();
-    let kept: Vec<JobId> = journal
+    let opened = Sqlite::<Record>::open(&Home::at(arm.home(ENTRY)).lock().unwrap()).unwrap();
+    let kept: Vec<JobId> = opened
         .records
         .iter()
         .filter_map(|record| if let Record::Owned(owned) = record { Some(owned.envelope.id()) } else { None })
         .collect();
-    drop(journal);
+    drop(opened);
     assert!(acknowledged.iter().all(|job| kept.contains(job)), "{acknowledged:?} of {kept:?}");
 
     arm.restart(ENTRY);

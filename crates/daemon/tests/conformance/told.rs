@@ -124,6 +124,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Placed(job, _)
         | Event::Unplaced { job, .. }
         | Event::Started(Task { job, .. }, _)
+        | Event::Held(job, _)
         | Event::Ended(job, _) => Some(*job),
         Event::Suspected(_) | Event::Back(_) | Event::Silent(_) | Event::Unwatched(_) | Event::Slept(_) => {
             None

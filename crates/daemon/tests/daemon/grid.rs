@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shoal_daemon::{Clock, Completion, Driver, Executor, Journal, Memory, Running, Setup, Switchboard};
+use shoal_daemon::{Clock, Completion, Driver, Executor, Home, Memory, Running, Setup, Sqlite, Switchboard};
 use shoal_model::{NodeId, Time};
 use shoal_protocols::node::{self, Config, Node};
 use shoal_protocols::overlay::cyclon;
@@ -18,12 +18,11 @@ fn ledgers_share_every_entry_over_a_network_that_loses_half() {
     let diaries = [Diary::default(), Diary::default()];
     let running: Vec<_> = [(0, 1), (1, 0)]
         .map(|(me, peer)| {
-            let home = folder.path().join(nodes[me].to_string());
-            std::fs::create_dir(&home).unwrap();
-            let opened = Journal::open(&home).unwrap();
+            let home = Home::at(folder.path().join(nodes[me].to_string()));
+            let opened = Sqlite::open(&home.lock().unwrap()).unwrap();
             let line = switchboard.line(nodes[me], ledger::chance(me as u64)).losing(50);
             let peers = [nodes[peer]];
-            let setup = ledger::setup(nodes[me], &peers, opened.records, opened.journal, line, &diaries[me]);
+            let setup = ledger::setup(nodes[me], &peers, opened.records, opened.store, line, &diaries[me]);
             let driver = Driver::new(setup);
             switchboard.connect(nodes[me], driver.mailbox());
             driver.spawn().unwrap()
@@ -49,7 +48,8 @@ fn ledgers_share_every_entry_over_a_network_that_loses_half() {
     assert_eq!(entries[0], entries[1]);
     for (node, diary) in nodes.iter().zip(&diaries) {
         assert!((1..=20).all(|number| diary.count(&format!("report Shared({number})")) == 1));
-        let kept = Journal::<ledger::Record>::open(&folder.path().join(node.to_string())).unwrap();
+        let home = Home::at(folder.path().join(node.to_string()));
+        let kept = Sqlite::<ledger::Record>::open(&home.lock().unwrap()).unwrap();
         assert_eq!(kept.records.len(), 40, "no entry is open any more, and none is lost");
     }
 }

@@ -1,44 +1,17 @@
 //! What a journal keeps, cuts away and refuses.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use minicbor::{Decode, Encode};
 use proptest::prelude::*;
 use shoal_daemon::store::Error;
 use shoal_daemon::store::journal::{COMPACT_BYTES_MIN, Cut, Opened, RECORD_BYTES_MAX};
 use shoal_daemon::{Journal, Store};
-use shoal_protocols::Record;
 
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-struct Note {
-    #[n(0)]
-    key: u32,
-    #[n(1)]
-    text: String,
-}
-
-impl Record for Note {
-    type Key = u32;
-
-    fn key(&self) -> u32 {
-        self.key
-    }
-}
-
-type Kept = BTreeMap<u32, String>;
-
-fn note(key: u32, text: &str) -> Note {
-    Note { key, text: text.to_owned() }
-}
+use crate::note::{Kept, Note, Other, changes, kept, note};
 
 fn open(folder: &Path) -> Result<Opened<Note>, Error> {
     Journal::open(folder)
-}
-
-fn kept(records: &[Note]) -> Kept {
-    records.iter().map(|note| (note.key, note.text.clone())).collect()
 }
 
 /// Writes these notes, each with a sync of its own, and says where each frame ends.
@@ -58,14 +31,6 @@ fn damage(folder: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(&path).unwrap();
     change(&mut bytes);
     fs::write(&path, bytes).unwrap();
-}
-
-/// A save with its text, or an erase.
-type Change = (u32, Option<String>);
-
-fn changes() -> impl Strategy<Value = Vec<Vec<Change>>> {
-    let change = (0..6u32, prop::option::weighted(0.8, "[a-z]{0,8}"));
-    prop::collection::vec(prop::collection::vec(change, 1..4), 1..5)
 }
 
 proptest! {
@@ -204,14 +169,6 @@ fn newer_format_and_foreign_files_are_refused() {
 
 #[test]
 fn record_of_another_version_is_refused_and_named() {
-    #[derive(Clone, Debug, Encode, Decode)]
-    struct Other(#[n(0)] u32, #[n(1)] u32);
-    impl Record for Other {
-        type Key = u32;
-        fn key(&self) -> u32 {
-            self.0
-        }
-    }
     let folder = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(folder.path()).unwrap().journal;
     journal.save(&Other(1, 2)).unwrap();

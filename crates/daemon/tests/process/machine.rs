@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rand_xoshiro::rand_core::SeedableRng;
-use shoal_daemon::executor::process::{Ended, Launch, Setup};
+use shoal_daemon::executor::process::{Ended, Keep, Launch, Setup};
 use shoal_daemon::{Clock, Driver, Executor, Memory, Process, Switchboard};
 use shoal_model::{Envelope, Epoch, Job, JobId, NodeId, Nonce, Rank, Size, Span, Time};
 use shoal_protocols::node::{Action, Brief, Config, Exit, Node, Task};
@@ -26,6 +26,9 @@ pub struct Machine {
     _folder: Option<TempDir>,
     pub grace: Span,
     pub output_max: Size,
+    keep: Keep,
+    /// The number of the next task that only shows that the machine is awake.
+    quick: u64,
     executor: Option<Process>,
     heard: Receiver<Ended>,
     /// Never driven: it only lends its mailbox, which takes what completions bring.
@@ -72,7 +75,9 @@ impl Machine {
             reports: Box::new(|_, _| {}),
         });
         let (executor, heard) = (None, mpsc::channel().1);
-        let mut machine = Machine { home, _folder: None, grace, output_max, executor, heard, driver };
+        let (keep, quick) = (Keep::default(), 0);
+        let mut machine =
+            Machine { home, _folder: None, grace, output_max, keep, quick, executor, heard, driver };
         machine.boot();
         machine
     }
@@ -87,11 +92,32 @@ impl Machine {
         let executor = Process::open(Setup {
             grace: self.grace,
             output_max: self.output_max,
+            keep: self.keep,
             hears: Box::new(move |ended| drop(hears.send(ended.clone()))),
             ..setup(&self.home)
         });
         self.executor = Some(executor.unwrap());
         self.heard = heard;
+    }
+
+    /// Has tasks from now on kept to what they were granted.
+    pub fn keep(&mut self, keep: Keep) {
+        self.keep = keep;
+        self.kill_daemon();
+        self.boot();
+    }
+
+    /// Runs a task that does nothing.
+    pub fn runs_quickly(&mut self) {
+        self.quick += 1;
+        let task = Task { job: JobId::from_number(self.quick), epoch: Epoch(9), rank: Rank(0) };
+        self.start_task(task, sh("true"), HOUR);
+        assert_eq!(self.hears_of(task), Exit::Code(0));
+    }
+
+    /// Waits until the first process of a task runs its program.
+    pub fn pid_of_leader(&self, task: Task) {
+        wait_until("a task begins", || self.file(task, "stdout").exists());
     }
 
     /// Kills the daemon.
@@ -205,5 +231,6 @@ fn stat(pid: Pid) -> Option<Vec<String>> {
 
 fn brief(job: Job) -> Shared<Brief> {
     let envelope = Shared::new(Envelope::new(job, Nonce([1; 16])).unwrap());
-    Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)], index: None })
+    let index = envelope.job().array.as_ref().and_then(|array| array.next(None));
+    Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)], index })
 }

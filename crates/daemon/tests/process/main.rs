@@ -1,7 +1,9 @@
 //! The executor of real processes, with real processes: what they leave behind, and who survives whose death.
 
 mod deaths;
+mod grants;
 mod limits;
 mod machine;
+mod memory;
 mod outcomes;
 mod strangers;

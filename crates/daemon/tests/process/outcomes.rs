@@ -63,7 +63,7 @@ fn task_knows_who_it_is_and_cannot_be_told_otherwise() {
         environment: Some(Box::new(environment.into())),
         resources: Resources::cores(2).with_memory(Size::from_mib(1)),
         ..sh(
-            "echo $SHOAL_JOB $SHOAL_EPOCH $SHOAL_RANK $SHOAL_NODES $SHOAL_CORES $SHOAL_MEMORY $GREETING; pwd; \
+            "echo $SHOAL_JOB_ID $SHOAL_EPOCH $SHOAL_RANK $SHOAL_NODES $SHOAL_CORES $SHOAL_MEMORY $GREETING; pwd; \
               echo ${SHOAL_WARDEN-none}",
         )
     };
@@ -88,7 +88,7 @@ fn two_hundred_tasks_run_at_once() {
     // Each waits for a word that comes only when all are there.
     let ready = machine.home().join("ready");
     std::fs::create_dir(&ready).unwrap();
-    let script = "touch ../../../ready/$SHOAL_JOB; until [ -e ../../../go ]; do sleep 0.2; done; exit 3";
+    let script = "touch ../../../ready/$SHOAL_JOB_ID; until [ -e ../../../go ]; do sleep 0.2; done; exit 3";
     for number in 0..200 {
         machine.start(number, sh(script), HOUR);
     }

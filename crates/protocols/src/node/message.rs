@@ -258,6 +258,20 @@ pub struct OwnedRecord {
 }
 
 impl OwnedRecord {
+    /// Of a job that was just accepted.
+    pub fn accepted(envelope: Shared<Envelope>) -> OwnedRecord {
+        OwnedRecord {
+            envelope,
+            retried: 0,
+            end: None,
+            failed: None,
+            runs_from: None,
+            index: None,
+            held: false,
+            after: Vec::new(),
+        }
+    }
+
     /// Whether it is an array, which has no place of its own.
     pub fn is_array(&self) -> bool {
         self.index.is_none() && self.envelope.job().array.is_some()

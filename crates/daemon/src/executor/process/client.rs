@@ -17,7 +17,7 @@ use shoal_protocols::Shared;
 use shoal_protocols::node::{Action, Brief, Exit, Node, Outcome, Task};
 
 use super::layout::Layout;
-use super::words::{self, Answer, Ended, Hello, Order, Request, VERSION, Word};
+use super::words::{self, Answer, Ended, Hello, NAME_BYTES_MAX, Order, Request, VERSION, Word};
 use super::{Error, Setup};
 use crate::inbox::Completion;
 
@@ -252,6 +252,11 @@ impl Client {
             Ask::Adopt => Request::Adopt(task).write(&mut self.out),
             Ask::Start { brief, limit, short } => {
                 let job = brief.envelope.job();
+                let name = |&node| {
+                    let mut name = (self.setup.names)(node);
+                    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
+                    name
+                };
                 let order = Order {
                     task,
                     work: job.work.clone(),
@@ -263,6 +268,10 @@ impl Client {
                     grace: self.setup.grace,
                     output_max: self.setup.output_max.as_bytes(),
                     short: *short,
+                    gpus: Some(job.resources.gpus),
+                    peers: Some(brief.nodes.iter().map(name).collect()),
+                    array_index: brief.index,
+                    keep: Some(self.setup.keep),
                 };
                 Request::Start(Box::new(order)).write(&mut self.out);
             }

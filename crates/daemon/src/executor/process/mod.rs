@@ -15,9 +15,14 @@
 //!
 //! | variable | value |
 //! |---|---|
-//! | `SHOAL_JOB`, `SHOAL_EPOCH`, `SHOAL_RANK` | which job, which of its placements, which part |
+//! | `SHOAL_JOB_ID`, `SHOAL_EPOCH`, `SHOAL_RANK` | which job, which of its placements, which part |
+//! | `SHOAL_ARRAY_INDEX` | which of an array, if it is of one |
 //! | `SHOAL_NODES` | how many parts there are |
-//! | `SHOAL_CORES`, `SHOAL_MEMORY` | what was granted on this node; memory in bytes |
+//! | `SHOAL_NODELIST` | the names of their nodes by rank, with commas between; not if they are very many |
+//! | `SHOAL_HOSTFILE` | a file with a name in each line, if there is more than one part |
+//! | `SHOAL_CORES`, `SHOAL_MEMORY`, `SHOAL_GPUS` | what was granted on this node; memory in bytes |
+//! | `SHOAL_CPUS` | the numbers of its processors, if it was given some of its own |
+//! | `CUDA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES` … | the numbers of its GPUs; empty if it has none |
 //! | `SHOAL_SUPERVISOR` | the node's folder: how strays are found |
 //!
 //! For Linux.
@@ -29,16 +34,16 @@ mod words;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use shoal_model::{Size, Span, Time};
+use shoal_model::{NodeId, Size, Span, Time};
 use shoal_protocols::node::{Action, Node};
 
-pub use words::{Ended, Usage};
+pub use words::{Ended, Keep, Usage};
 
 use super::Executor;
 use crate::inbox::Completion;
@@ -67,6 +72,10 @@ pub struct Setup {
     pub grace: Span,
     /// The most of each output of a task.
     pub output_max: Size,
+    /// How tasks are kept to what they were granted; by default they are trusted.
+    pub keep: Keep,
+    /// What a node is called where tasks look for each other; by default its id.
+    pub names: Box<dyn Fn(NodeId) -> String + Send>,
     /// Hears how each task ended and what it took, on a thread of the executor's: must not wait.
     pub hears: Box<dyn FnMut(&Ended) + Send>,
 }
@@ -103,10 +112,35 @@ pub enum Error {
     },
 }
 
+/// What can be seen of the tasks of a folder from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Whether a supervisor is at work.
+    pub supervised: bool,
+    /// The processes that say that they belong to a task.
+    pub processes: Vec<i32>,
+}
+
+/// Looks for the supervisor of a node's folder and for processes of its tasks; changes nothing.
+pub fn seen(home: &Path) -> io::Result<Seen> {
+    let Ok(home) = home.canonicalize() else {
+        return Ok(Seen { supervised: false, processes: Vec::new() });
+    };
+    Ok(Seen { supervised: supervisor::is_at_work(&home)?, processes: supervisor::processes(&home)? })
+}
+
 impl Setup {
     /// An executor with the usual limits.
     pub fn new(home: impl Into<PathBuf>, launch: Launch) -> Setup {
-        Setup { home: home.into(), launch, grace: GRACE, output_max: OUTPUT_MAX, hears: Box::new(|_| {}) }
+        Setup {
+            home: home.into(),
+            launch,
+            grace: GRACE,
+            output_max: OUTPUT_MAX,
+            keep: Keep::default(),
+            names: Box::new(|node| node.to_string()),
+            hears: Box::new(|_| {}),
+        }
     }
 }
 

@@ -26,8 +26,10 @@ use shoal_protocols::node::{Exit, Task};
 pub(super) const VERSION: u16 = 1;
 /// The oldest that is still understood: who speaks an older one is not spoken to.
 pub(super) const VERSION_LEAST: u16 = 1;
-/// The most bytes of a payload: a job's script, arguments and environment are smaller.
-pub(super) const PAYLOAD_MAX: usize = 1 << 20;
+/// The most bytes of a payload: a job's script, arguments and environment with the names of all its nodes are smaller.
+pub(super) const PAYLOAD_MAX: usize = 8 << 20;
+/// The most bytes of a node's name; the rest of a longer one is left out.
+pub(super) const NAME_BYTES_MAX: usize = 64;
 
 const HEAD: usize = 6;
 
@@ -94,6 +96,36 @@ pub(super) struct Order {
     /// Whether its limit is before it has had its time.
     #[n(9)]
     pub short: bool,
+    #[n(10)]
+    pub gpus: Option<Thousandths>,
+    /// What the nodes of the job are called, by rank.
+    #[n(11)]
+    pub peers: Option<Vec<String>>,
+    /// Which of an array it is.
+    #[n(12)]
+    pub array_index: Option<u32>,
+    /// How it is kept to what it was granted.
+    #[n(13)]
+    pub keep: Option<Keep>,
+}
+
+/// How tasks are kept to what they were granted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Keep {
+    /// Each core is a processor that no other task of this node has. Not for several nodes on one machine, which
+    /// would all begin with its first processor.
+    #[n(0)]
+    #[cbor(default)]
+    pub pinned: bool,
+    /// A control group for each task, where the system lets us make one: its whole tree is then ended at once.
+    #[n(1)]
+    #[cbor(default)]
+    pub grouped: bool,
+    /// No more memory than was asked for, where control groups can see to that.
+    #[n(2)]
+    #[cbor(default)]
+    pub capped: bool,
 }
 
 /// How a task ended, and what it took.
@@ -278,6 +310,10 @@ mod tests {
             grace: Span::from_secs(1),
             output_max: 100,
             short: true,
+            gpus: Some(Thousandths::ONE),
+            peers: Some(vec!["n1".to_owned()]),
+            array_index: Some(4),
+            keep: Some(Keep { pinned: true, ..Keep::default() }),
         };
         let hello = Hello { version: VERSION };
         [Request::Hello(hello), Request::Start(Box::new(order)), Request::Adopt(TASK), Request::Stop(TASK)]

@@ -13,20 +13,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgid};
+use shoal_model::units::About;
 use shoal_model::{Size, Span};
 use shoal_protocols::node::{Exit, Task};
 
 use super::super::layout::Layout;
 use super::super::words::{Answer, Ended, Order, Request, Usage};
+use super::grants::{Grant, Grants};
+use super::groups::Groups;
 use super::ledger::Ledger;
 use super::reaper::{self, Reaper};
 use super::spawner::{Failed, Spawned, Spawner};
 use super::{Event, TASKS_MAX, ended, output, system};
+use crate::clock::Clock;
 use crate::store;
 
 /// The least time between two syncs. A sync holds up whoever makes folders, so that a busy supervisor makes fewer and
@@ -45,6 +50,10 @@ pub(super) struct Keeper {
     ledger: Ledger,
     spawner: Spawner,
     reaper: Reaper,
+    grants: Grants,
+    control_groups: Arc<Groups>,
+    /// Tasks that are over and whose control groups could not be removed yet.
+    left: Vec<Task>,
     daemons: BTreeMap<u64, SyncSender<Answer>>,
     tasks: BTreeMap<Task, Running>,
     /// The first process of each task, until it is reaped.
@@ -54,9 +63,11 @@ pub(super) struct Keeper {
     /// When something is to be done about a task.
     alarms: BTreeSet<(Instant, Task)>,
     /// To be forked once the ledger is durable.
-    starts: Vec<Order>,
+    starts: Vec<(Order, Grant)>,
     /// To be told then.
     news: Vec<(u64, Ended)>,
+    /// Says how old an end is.
+    clock: Clock,
     /// When something was last made durable.
     synced: Instant,
     /// When outputs were looked at last.
@@ -77,6 +88,9 @@ struct Running {
     grace: Duration,
     output_max: u64,
     dropped: [u64; 2],
+    /// Whether it may be in control groups.
+    grouped: bool,
+    memory: Size,
     /// Why it is being ended.
     cause: Option<Exit>,
     /// It had its grace: whatever is left of it is killed.
@@ -93,12 +107,21 @@ enum Stage {
 }
 
 impl Keeper {
-    pub fn new(layout: Layout, ledger: Ledger, spawner: Spawner, reaper: Reaper) -> Keeper {
+    pub fn new(
+        layout: Layout,
+        ledger: Ledger,
+        spawner: Spawner,
+        reaper: Reaper,
+        control_groups: Arc<Groups>,
+    ) -> Keeper {
         Keeper {
             layout,
             ledger,
             spawner,
             reaper,
+            grants: Grants::new(),
+            control_groups,
+            left: Vec::new(),
             daemons: BTreeMap::new(),
             tasks: BTreeMap::new(),
             leaders: BTreeMap::new(),
@@ -106,6 +129,7 @@ impl Keeper {
             alarms: BTreeSet::new(),
             starts: Vec::new(),
             news: Vec::new(),
+            clock: Clock::new(),
             synced: Instant::now(),
             looked: Instant::now(),
             idle_since: Some(Instant::now()),
@@ -129,6 +153,7 @@ impl Keeper {
             }
             self.turn()?;
             if self.idle_since.is_some_and(|since| since.elapsed() >= LINGER) {
+                self.control_groups.clear();
                 return Ok(());
             }
         }
@@ -161,12 +186,13 @@ impl Keeper {
         self.look_at_outputs();
         self.reap()?;
         self.bury()?;
+        self.forget()?;
 
         if self.ledger.sync()? {
             self.synced = Instant::now();
         }
-        for order in self.starts.drain(..) {
-            self.spawner.start(order);
+        for (order, grant) in self.starts.drain(..) {
+            self.spawner.start(order, grant);
         }
         for (daemon, ended) in self.news.drain(..) {
             // One that takes nothing any more is cut off: its writer ends with the last sender.
@@ -197,9 +223,11 @@ impl Keeper {
             (false, _) => Some(format!("{TASKS_MAX} tasks run here already")),
             (_, false) => Some("its time was over before it could start".to_owned()),
         };
-        if refused.is_some() {
-            return self.note(daemon, ended(task, Exit::NotStarted, refused));
-        }
+        let granted = refused.map_or_else(|| self.grants.take(&order), Err);
+        let grant = match granted {
+            Ok(grant) => grant,
+            Err(reason) => return self.note(daemon, ended(task, Exit::NotStarted, Some(reason))),
+        };
         let alarm = Instant::now().checked_add(micros(order.limit));
         self.alarms.extend(alarm.map(|at| (at, task)));
         let running = Running {
@@ -211,11 +239,13 @@ impl Keeper {
             grace: micros(order.grace),
             output_max: order.output_max,
             dropped: [0; 2],
+            grouped: order.keep.is_some_and(|keep| keep.grouped || keep.capped),
+            memory: order.memory,
             cause: None,
             no_mercy: false,
         };
         self.tasks.insert(task, running);
-        self.starts.push(order);
+        self.starts.push((order, grant));
         Ok(())
     }
 
@@ -258,6 +288,9 @@ impl Keeper {
             } else {
                 running.no_mercy = true;
                 signal(&running.stage, Signal::SIGKILL);
+                if running.grouped {
+                    self.control_groups.kill(task);
+                }
             }
         }
     }
@@ -320,6 +353,9 @@ impl Keeper {
         if running.no_mercy {
             // While the leader is not reaped, the number of its group is nobody else's.
             let _ = killpg(pid, Signal::SIGKILL);
+            if running.grouped {
+                self.control_groups.kill(task);
+            }
         }
         let (exit, usage) = match wait4::try_wait4_pid(pid.as_raw() as u32) {
             Ok(Some(used)) => (exit_of(used.status), usage_of(&used.rusage)),
@@ -378,16 +414,38 @@ impl Keeper {
         {
             self.groups.remove(&group);
         }
+        self.grants.give_back(task);
+        if running.grouped {
+            if ended.exit == Exit::Signal(Signal::SIGKILL as i32) && self.control_groups.ran_out(task) {
+                let most = About::Up(running.memory);
+                ended.reason =
+                    Some(format!("the system killed it: it used more than the {most} that it asked for"));
+            }
+            if !self.control_groups.remove(task) {
+                self.left.push(task);
+            }
+        }
         output::finish(&self.layout.attempt(task), running.output_max, &mut running.dropped);
         [ended.stdout_dropped, ended.stderr_dropped] = running.dropped;
         self.note(running.asker, ended)
     }
 
     fn note(&mut self, daemon: u64, ended: Ended) -> Result<(), store::Error> {
-        if let Some(forgotten) = self.ledger.end(ended.clone())? {
-            self.spawner.remove(forgotten);
-        }
+        self.ledger.end(ended.clone())?;
         self.news.push((daemon, ended));
+        Ok(())
+    }
+
+    /// Has what is outdated removed, and forgets what is gone.
+    fn forget(&mut self) -> Result<(), store::Error> {
+        for task in self.spawner.take_removed() {
+            self.ledger.forget(task)?;
+        }
+        let now = self.clock.now();
+        while let Some(task) = self.ledger.outdated(now) {
+            self.spawner.remove(task);
+        }
+        self.left.retain(|&task| !self.control_groups.remove(task));
         Ok(())
     }
 }

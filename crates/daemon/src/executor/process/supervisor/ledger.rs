@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use shoal_model::Time;
+use shoal_model::{Span, Time};
 use shoal_protocols::node::Task;
 
 use super::super::words::{Ended, Entry};
@@ -14,6 +14,8 @@ use crate::store::{self, Store, journal};
 
 /// Tasks that have ended and are remembered; the oldest are forgotten beyond, and their folders removed.
 pub const ENDED_MAX: usize = 10_000;
+/// How long one is remembered at most.
+pub const ENDED_FOR: Span = Span::from_hours(14 * 24);
 
 /// Every task that was ever started here and is not forgotten.
 pub(super) struct Ledger {
@@ -54,20 +56,32 @@ impl Ledger {
         Ok(())
     }
 
-    /// Writes how a task ended, and returns one that is forgotten to make room.
-    pub fn end(&mut self, ended: Ended) -> Result<Option<Task>, store::Error> {
+    /// Writes how a task ended.
+    pub fn end(&mut self, ended: Ended) -> Result<(), store::Error> {
         self.written = true;
         let (at, task) = (ended.at, ended.task);
         self.journal.save(&Entry { task, ended: Some(ended.clone()) })?;
         self.tasks.insert(task, Some(ended));
         self.ended.insert((at, task));
-        if self.ended.len() <= ENDED_MAX {
-            return Ok(None);
+        Ok(())
+    }
+
+    /// Takes out one that has ended and is to be forgotten, because it is old or there are too many.
+    ///
+    /// It stays on disk until [`Ledger::forget`]: a crash between leaves no folder of which nobody knows.
+    pub fn outdated(&mut self, now: Time) -> Option<Task> {
+        let &(at, _) = self.ended.first()?;
+        let outdated = self.ended.len() > ENDED_MAX || now.since(at) > ENDED_FOR;
+        if outdated { self.ended.pop_first().map(|(_, task)| task) } else { None }
+    }
+
+    /// Forgets a task of which nothing is left.
+    pub fn forget(&mut self, task: Task) -> Result<(), store::Error> {
+        if self.tasks.remove(&task).is_some() {
+            self.written = true;
+            self.journal.erase(&task)?;
         }
-        let Some((_, oldest)) = self.ended.pop_first() else { return Ok(None) };
-        self.tasks.remove(&oldest);
-        self.journal.erase(&oldest)?;
-        Ok(Some(oldest))
+        Ok(())
     }
 
     /// Makes all that was written durable, and says whether there was anything.
@@ -121,18 +135,46 @@ mod tests {
     }
 
     #[test]
-    fn only_the_oldest_end_is_forgotten_and_only_when_there_are_too_many() {
+    fn only_the_oldest_end_is_outdated_and_only_when_there_are_too_many() {
         let folder = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(folder.path()).unwrap();
+        let now = Time::from_secs(1_000_000);
         ledger.begin(task(0)).unwrap();
         for number in 1..=ENDED_MAX as u64 {
-            assert_eq!(ledger.end(ended(number)).unwrap(), None);
+            ledger.end(ended(number)).unwrap();
+            assert_eq!(ledger.outdated(now), None);
         }
         ledger.sync().unwrap();
         drop(ledger);
         let mut ledger = Ledger::open(folder.path()).unwrap();
         let oldest = task(ENDED_MAX as u64);
-        assert_eq!(ledger.end(Ended { at: Time::NEVER, ..ended(20_000) }).unwrap(), Some(oldest));
+        ledger.end(Ended { at: now, ..ended(20_000) }).unwrap();
+        assert_eq!((ledger.outdated(now), ledger.outdated(now)), (Some(oldest), None));
+        assert!(ledger.get(oldest).is_some(), "its folder may still be there");
+        ledger.forget(oldest).unwrap();
         assert_eq!((ledger.get(oldest), ledger.get(task(0))), (None, Some(None)));
+    }
+
+    #[test]
+    fn old_end_is_outdated_and_one_that_was_not_removed_is_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        ledger.begin(task(9)).unwrap();
+        ledger.end(ended(1)).unwrap();
+        ledger.sync().unwrap();
+        let later = ended(1).at + ENDED_FOR;
+        assert_eq!(ledger.outdated(later), None);
+        let later = later + Span::from_secs(1);
+        assert_eq!(ledger.outdated(later), Some(task(1)));
+        // Killed before its folder was removed.
+        drop(ledger);
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        assert_eq!(ledger.outdated(later), Some(task(1)));
+        ledger.forget(task(1)).unwrap();
+        ledger.sync().unwrap();
+        drop(ledger);
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        assert_eq!((ledger.outdated(later), ledger.get(task(1))), (None, None));
+        assert_eq!(ledger.get(task(9)), Some(None), "what runs is never outdated");
     }
 }

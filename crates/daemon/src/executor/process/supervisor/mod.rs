@@ -6,6 +6,8 @@
 //!                           keeper   one thread decides: what is started, stopped, has ended
 //!                           spawner  threads that fork
 //!                           reaper   a thread that waits for children
+//!                           grants   who has which processors and GPUs
+//!                           groups   control groups of tasks, where there are any
 //!                           ledger   what must survive all of this
 //! ```
 //!
@@ -18,10 +20,12 @@
 //!
 //! A supervisor to which no daemon has spoken for a while, and which has nothing running, ends by itself.
 //!
-//! Left out: processors are not pinned and memory is not capped, which takes control groups that an ordinary user is
-//! rarely given; a task gets a process group of its own but no session, since `posix_spawn` offers none.
+//! Tasks are kept to their cores and memory where [`Keep`](super::Keep) asks for it and the system can; GPUs are always
+//! granted by number. Left out: a task gets a process group of its own but no session, since `posix_spawn` offers none.
 
 mod door;
+mod grants;
+mod groups;
 mod keeper;
 mod ledger;
 mod output;
@@ -30,11 +34,12 @@ mod spawner;
 mod system;
 mod warden;
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
 
@@ -42,12 +47,13 @@ use nix::sys::prctl;
 use nix::unistd::setsid;
 use shoal_protocols::node::{Exit, Task};
 
-pub use ledger::ENDED_MAX;
+pub use ledger::{ENDED_FOR, ENDED_MAX};
 
 use super::layout::Layout;
 use super::words::{Answer, Ended, Request, Usage};
 use crate::clock::Clock;
 use crate::store;
+use groups::Groups;
 use keeper::Keeper;
 use ledger::Ledger;
 use reaper::Reaper;
@@ -91,12 +97,33 @@ pub fn main(home: &Path) -> ExitCode {
     // Away from the daemon's terminal. It fails for who leads a group already, and does no harm then.
     let _ = setsid();
     if !warden::is_there() {
-        return warden::stand().map_or_else(|error| complain("warden", home, &error), ExitCode::from);
+        let stood = warden::stand();
+        // Control groups outlive a supervisor that was killed; nothing is left in them now.
+        if let Ok(home) = home.canonicalize() {
+            Groups::find(Path::new("/"), &home).clear();
+        }
+        return stood.map_or_else(|error| complain("warden", home, &error), ExitCode::from);
     }
     match supervise(home) {
         Ok(()) | Err(Error::Store(store::Error::Locked(_))) => ExitCode::SUCCESS,
         Err(error) => complain("supervisor", home, &error),
     }
+}
+
+/// Whether a supervisor is at work in a folder.
+pub(super) fn is_at_work(home: &Path) -> io::Result<bool> {
+    match File::open(home.join("supervisor/lock")).map(|lock| lock.try_lock_shared()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+        Ok(Ok(())) => Ok(false),
+        Ok(Err(TryLockError::WouldBlock)) => Ok(true),
+        Ok(Err(TryLockError::Error(error))) => Err(error),
+    }
+}
+
+/// The processes of a folder's tasks.
+pub(super) fn processes(home: &Path) -> io::Result<Vec<i32>> {
+    Ok(system::strays(home)?.into_iter().map(|pid| pid.as_raw()).collect())
 }
 
 fn complain(who: &str, home: &Path, error: &dyn std::error::Error) -> ExitCode {
@@ -120,11 +147,14 @@ fn supervise(home: &Path) -> Result<(), Error> {
     ledger.sync()?;
 
     let (events, inbox) = mpsc::sync_channel(EVENTS_MAX);
-    let spawner = Spawner::new(&layout, &events).map_err(wrong("start threads"))?;
+    let groups = Arc::new(Groups::find(Path::new("/"), layout.home()));
+    // If the warden was killed too.
+    groups.clear();
+    let spawner = Spawner::new(&layout, &groups, &events).map_err(wrong("start threads"))?;
     let reaper = Reaper::new(&events).map_err(wrong("start threads"))?;
     let listener = listen(&layout).map_err(wrong("listen"))?;
     door::open(listener, events).map_err(wrong("start threads"))?;
-    Keeper::new(layout, ledger, spawner, reaper).run(&inbox)?;
+    Keeper::new(layout, ledger, spawner, reaper, groups).run(&inbox)?;
     Ok(())
 }
 

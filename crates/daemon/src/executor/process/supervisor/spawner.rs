@@ -15,13 +15,17 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 use std::thread;
 
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use shoal_model::job::Work;
 use shoal_protocols::node::{Exit, Task};
 
 use super::super::layout::Layout;
 use super::super::words::Order;
+use super::grants::Grant;
+use super::groups::Groups;
 use super::{Event, STACK, output, system};
+use crate::machine::{self, gpu};
 
 /// Threads that fork, at most: what they contend for is in the system. Two for each core, for each waits in its fork until
 /// the child runs its own program.
@@ -31,6 +35,8 @@ const NOT_FOUND: i32 = 127;
 const NOT_RUN: i32 = 126;
 /// Where programs are looked for when the supervisor itself was not told.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The most bytes of the list of a job's nodes: the system gives no program a longer variable than twice that.
+const NODELIST_BYTES_MAX: usize = 64 << 10;
 /// What a task sees of the supervisor's environment; all else is the job's own or ours.
 const INHERITED: [&str; 8] = ["HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
@@ -56,7 +62,7 @@ pub(super) struct Failed {
 }
 
 enum Errand {
-    Start(Box<Order>),
+    Start(Box<(Order, Grant)>),
     /// Remove the folder of a task that is forgotten.
     Remove(Task),
 }
@@ -64,19 +70,27 @@ enum Errand {
 struct Shared {
     layout: Layout,
     path: OsString,
+    groups: Arc<Groups>,
+    /// The processors of a thread that forks nothing.
+    cpus: CpuSet,
     spawned: Mutex<Vec<Spawned>>,
+    /// Tasks of which no folder is left.
+    removed: Mutex<Vec<Task>>,
     /// Held for reading from before a fork until the child is in `spawned`.
     forking: RwLock<()>,
 }
 
 impl Spawner {
-    pub fn new(layout: &Layout, events: &SyncSender<Event>) -> io::Result<Spawner> {
+    pub fn new(layout: &Layout, groups: &Arc<Groups>, events: &SyncSender<Event>) -> io::Result<Spawner> {
         let (errands, queue) = mpsc::channel();
         let queue = Arc::new(Mutex::new(queue));
         let shared = Arc::new(Shared {
             layout: layout.clone(),
             path: std::env::var_os("PATH").unwrap_or_else(|| PATH.into()),
+            groups: Arc::clone(groups),
+            cpus: set_of(&machine::cpus()),
             spawned: Mutex::default(),
+            removed: Mutex::default(),
             forking: RwLock::default(),
         });
         let threads = (2 * thread::available_parallelism().map_or(1, usize::from)).min(THREADS_MAX);
@@ -89,12 +103,12 @@ impl Spawner {
     }
 
     /// Has a task started; it is [`Spawner::take`]n later.
-    pub fn start(&self, order: Order) {
+    pub fn start(&self, order: Order, grant: Grant) {
         // The threads live as long as this.
-        let _ = self.errands.send(Errand::Start(Box::new(order)));
+        let _ = self.errands.send(Errand::Start(Box::new((order, grant))));
     }
 
-    /// Has the folder of a task removed.
+    /// Has the folder of a task removed; it is among [`Spawner::take_removed`] later.
     pub fn remove(&self, task: Task) {
         let _ = self.errands.send(Errand::Remove(task));
     }
@@ -102,6 +116,11 @@ impl Spawner {
     /// What has come of orders since the last call.
     pub fn take(&self) -> Vec<Spawned> {
         std::mem::take(&mut *self.shared.spawned.lock().expect(UNPOISONED))
+    }
+
+    /// Tasks whose folders were removed since the last call.
+    pub fn take_removed(&self) -> Vec<Task> {
+        std::mem::take(&mut *self.shared.removed.lock().expect(UNPOISONED))
     }
 
     /// Waits until no thread is between a fork and the word of it, and keeps them from it.
@@ -116,37 +135,59 @@ impl Shared {
             let errand = queue.lock().expect(UNPOISONED).recv();
             match errand {
                 Err(_) => return,
-                Ok(Errand::Start(order)) => {
-                    self.start(&order);
+                Ok(Errand::Start(start)) => {
+                    self.start(&start.0, &start.1);
                     if events.send(Event::Spawned).is_err() {
                         return;
                     }
                 }
                 Ok(Errand::Remove(task)) => {
-                    // What cannot be removed stays: it is not worth a word.
-                    let _ = fs::remove_dir_all(self.layout.attempt(task));
+                    let folder = self.layout.attempt(task);
+                    match fs::remove_dir_all(&folder) {
+                        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                            eprintln!("cannot remove {}, which stays: {error}", folder.display());
+                        }
+                        _ => {}
+                    }
+                    // Not while other tasks of the job are remembered.
                     let _ = fs::remove_dir(self.layout.job(task));
+                    self.removed.lock().expect(UNPOISONED).push(task);
+                    if events.send(Event::Spawned).is_err() {
+                        return;
+                    }
                 }
             }
         }
     }
 
-    fn start(&self, order: &Order) {
-        let prepared = self.prepare(order);
+    fn start(&self, order: &Order, grant: &Grant) {
+        let prepared = self.prepare(order, grant);
         let forking = self.forking.read().expect(UNPOISONED);
-        let result = prepared.and_then(|(mut command, folder)| {
+        let result = prepared.and_then(|(mut command, folder, grouped)| {
+            // A child has the processors of the thread that forks it: no instant in which it runs elsewhere.
+            let pinned = grant.cpus.as_deref().is_some_and(|cpus| pin(&set_of(cpus)));
+            let child = command.spawn();
+            if pinned {
+                pin(&self.cpus);
+            }
             // Reaped by its number: letting go of the handle does nothing to the child.
-            let child = command.spawn().map_err(|error| {
+            let child = child.map_err(|error| {
                 let program = command.get_program().to_string_lossy().into_owned();
                 cannot_run(&folder, &program, &error)
             })?;
-            Ok(Pid::from_raw(child.id() as i32))
+            let leader = Pid::from_raw(child.id() as i32);
+            // One that has ended already needs no group any more.
+            if grouped && let Err(error) = self.groups.enter(order.task, leader) {
+                eprintln!("a task of job {} is in no control group: {error}", order.task.job);
+            }
+            Ok(leader)
         });
         self.spawned.lock().expect(UNPOISONED).push(Spawned { task: order.task, result });
         drop(forking);
     }
 
-    fn prepare(&self, order: &Order) -> Result<(Command, PathBuf), Failed> {
+    /// The command, the folder that it runs in, and whether there is a control group for it.
+    fn prepare(&self, order: &Order, grant: &Grant) -> Result<(Command, PathBuf, bool), Failed> {
         let folder = self.layout.attempt(order.task);
         let [stdout, stderr] = self.make_folder(order.task, &folder)?;
         let argv = match &order.work {
@@ -170,6 +211,24 @@ impl Shared {
         command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.envs(environment.into_iter().flatten());
         // Last: what says whose process this is must not be the job's to say.
+        self.describe(order, grant, &folder, &mut command)?;
+        let keep = order.keep.unwrap_or_default();
+        let grouped = (keep.grouped || keep.capped)
+            && self.groups.make(order.task, keep, order.memory).map_err(|error| {
+                let reason = format!("cannot make its control group: {error}");
+                Failed { exit: Exit::NotStarted, reason }
+            })?;
+        Ok((command, folder, grouped))
+    }
+
+    /// Tells a task who it is, what it has and who its fellows are.
+    fn describe(
+        &self,
+        order: &Order,
+        grant: &Grant,
+        folder: &Path,
+        command: &mut Command,
+    ) -> Result<(), Failed> {
         command.env(system::MARK, self.layout.home());
         command.env(system::JOB, order.task.job.to_string());
         command.env(system::EPOCH, order.task.epoch.0.to_string());
@@ -177,7 +236,28 @@ impl Shared {
         command.env("SHOAL_NODES", order.nodes.to_string());
         command.env("SHOAL_CORES", order.cores.to_string());
         command.env("SHOAL_MEMORY", order.memory.as_bytes().to_string());
-        Ok((command, folder))
+        command.env("SHOAL_GPUS", order.gpus.unwrap_or_default().to_string());
+        let peers = order.peers.as_deref().unwrap_or_default();
+        let list = peers.join(",");
+        if list.len() <= NODELIST_BYTES_MAX {
+            command.env("SHOAL_NODELIST", list);
+        }
+        if peers.len() > 1 {
+            let path = folder.join("hostfile");
+            fs::write(&path, peers.join("\n") + "\n").map_err(|error| not_started("write", &path, &error))?;
+            command.env("SHOAL_HOSTFILE", path);
+        }
+        if let Some(index) = order.array_index {
+            command.env("SHOAL_ARRAY_INDEX", index.to_string());
+        }
+        if let Some(cpus) = &grant.cpus {
+            let numbers: Vec<String> = cpus.iter().map(usize::to_string).collect();
+            command.env("SHOAL_CPUS", numbers.join(","));
+        }
+        if let Some(gpus) = &grant.gpus {
+            command.envs(gpu::variables(gpus));
+        }
+        Ok(())
     }
 
     fn make_folder(&self, task: Task, folder: &Path) -> Result<[File; 2], Failed> {
@@ -194,6 +274,20 @@ impl Shared {
         let wrong = |error| not_started("make the outputs in", folder, &error);
         Ok([stdout.map_err(wrong)?, stderr.map_err(wrong)?])
     }
+}
+
+fn set_of(cpus: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        // Beyond what a set can hold there is none of our numbers.
+        let _ = set.set(cpu);
+    }
+    set
+}
+
+/// Has this thread run on these processors only; says whether it does.
+fn pin(cpus: &CpuSet) -> bool {
+    sched_setaffinity(Pid::from_raw(0), cpus).is_ok()
 }
 
 /// Where a program lies: looked for in `path` unless its name says where, as seen from the task's folder.

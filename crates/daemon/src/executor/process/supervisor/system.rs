@@ -16,7 +16,7 @@ use shoal_protocols::node::Task;
 /// The variable that marks the processes of a node's tasks, with the node's folder as its value.
 pub(super) const MARK: &str = "SHOAL_SUPERVISOR";
 /// The variables that say which task a process belongs to.
-pub(super) const JOB: &str = "SHOAL_JOB";
+pub(super) const JOB: &str = "SHOAL_JOB_ID";
 pub(super) const EPOCH: &str = "SHOAL_EPOCH";
 pub(super) const RANK: &str = "SHOAL_RANK";
 
@@ -28,6 +28,16 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(super) fn children_of_main() -> io::Result<Vec<Pid>> {
     let text = fs::read_to_string(format!("/proc/self/task/{}/children", getpid()))?;
     Ok(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).map(Pid::from_raw).collect())
+}
+
+/// The children of all threads of a process.
+pub(super) fn children(pid: Pid) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .map(Pid::from_raw)
+        .collect()
 }
 
 /// The task that a process was started for, if its environment says that it is one of this folder's.
@@ -65,7 +75,8 @@ pub(super) fn sweep(home: &Path, patience: Duration) -> io::Result<()> {
     }
 }
 
-fn strays(home: &Path) -> io::Result<Vec<Pid>> {
+/// The processes whose environment says that they are of this folder's tasks.
+pub(super) fn strays(home: &Path) -> io::Result<Vec<Pid>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();

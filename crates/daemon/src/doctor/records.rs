@@ -1,0 +1,107 @@
+//! The database: whether it can be read, all of it, and what it holds.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+use shoal_model::Size;
+use shoal_model::units::About;
+use shoal_protocols::commit::two_phase;
+use shoal_protocols::node::Record;
+
+use super::Finding;
+use crate::home::Home;
+use crate::store::Error;
+use crate::store::sqlite::{self, RECORDS, head, wrong};
+
+/// Up to this size the whole file is checked, pages that nothing uses included; beyond, all records are.
+const CHECKED_WHOLE_MAX: Size = Size::from_mib(512);
+
+pub(super) fn examine(home: &Home, findings: &mut Vec<Finding>) {
+    let path = home.database();
+    match head(&path) {
+        Ok(None) => {
+            findings.push(Finding::ok("database", "no database; the first start makes it"));
+            return;
+        }
+        Ok(Some(_)) => {}
+        Err(error) => return findings.push(problem("database", &error)),
+    }
+    if let Err(error) = RECORDS.check(&path) {
+        return findings.push(problem("database", &error));
+    }
+    match look(&path) {
+        Err(error) => findings.push(problem("database", &error)),
+        Ok(seen) => {
+            findings.push(Finding::ok("database", seen.file));
+            findings.push(Finding::ok("records", seen.records));
+        }
+    }
+}
+
+fn problem(subject: &'static str, error: &Error) -> Finding {
+    let advice = match error {
+        Error::Newer { .. } | Error::Unreadable { .. } | Error::UnreadableRecord { .. } => {
+            "run the version of shoal that wrote it"
+        }
+        Error::NotADatabase(_) | Error::NotAJournal(_) => "move the file away, or restore it from a backup",
+        Error::Damaged { .. } | Error::Corrupt { .. } => {
+            "stop the node, keep a copy of the folder, check the disk, and restore the file from a backup"
+        }
+        Error::Full(_) => "free some room",
+        Error::Io { .. }
+        | Error::Database { .. }
+        | Error::Locked(_)
+        | Error::TooLarge { .. }
+        | Error::Encode { .. }
+        | Error::Failed(_) => "check the modes of the file, and the disk",
+    };
+    Finding::problem(subject, error.to_string(), advice)
+}
+
+struct Seen {
+    file: String,
+    records: String,
+}
+
+fn look(path: &Path) -> Result<Seen, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(wrong("open", path))?;
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
+    let version = number("user_version").map_err(wrong("read", path))?;
+    let bytes = std::fs::metadata(path).map_err(Error::io("look at", path))?.len();
+    let size = Size::from_bytes(bytes);
+    let whole = size <= CHECKED_WHOLE_MAX;
+    if whole {
+        let said = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+        let said = said.map_err(wrong("check", path))?;
+        if said != "ok" {
+            return Err(Error::Corrupt { path: path.to_owned(), what: said });
+        }
+    }
+    let checked = if whole { "all pages and records are sound" } else { "all records are sound" };
+    let file = format!("shoal.db, version {version}, {}; {checked}", About::Up(size));
+    if version < RECORDS.version() {
+        let records = "the next start brings the file up to date".to_owned();
+        return Ok(Seen { file, records });
+    }
+    let mut keys = BTreeSet::new();
+    let records: Vec<Record> = sqlite::load(path, &connection, |key, _| keys.insert(key.to_vec()))?;
+    Ok(Seen { file, records: count(&records) })
+}
+
+fn count(records: &[Record]) -> String {
+    let (mut jobs, mut ended, mut locks, mut tasks) = (0, 0, 0, 0);
+    for record in records {
+        match record {
+            Record::Owned(owned) if owned.end.is_some() => ended += 1,
+            Record::Owned(_) => jobs += 1,
+            Record::Commit(two_phase::Record::Lock(_)) => locks += 1,
+            Record::Task(_, _, None) => tasks += 1,
+            Record::Commit(two_phase::Record::Tenure(_))
+            | Record::Exits(..)
+            | Record::Task(_, _, Some(_)) => {}
+        }
+    }
+    format!("{jobs} jobs under way, {ended} ended; {locks} locks; {tasks} tasks that run")
+}

@@ -1,0 +1,201 @@
+//! Who has which processors and GPUs: handed out by number, and given back at the end.
+//!
+//! A whole core is a processor that nobody else has; a part of one is shared with other parts. Kept by the supervisor, so
+//! that a daemon which comes back finds them as they were.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use shoal_model::Thousandths;
+use shoal_protocols::node::Task;
+
+use super::super::words::Order;
+use crate::machine::{self, gpu, gpu::Gpu};
+
+/// Thousandths of one processor or GPU.
+const WHOLE: u32 = 1_000;
+
+/// What there is, and who has it.
+pub(super) struct Grants {
+    cpus: Pool<usize>,
+    gpus: Pool<Gpu>,
+    held: BTreeMap<Task, Held>,
+}
+
+/// What a task may use, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Grant {
+    /// Its processors; `None` for any.
+    pub cpus: Option<Vec<usize>>,
+    /// Its GPUs; `None` where the machine has none that we know.
+    pub gpus: Option<Vec<Gpu>>,
+}
+
+#[derive(Default)]
+struct Held {
+    cpus: Vec<(usize, u32)>,
+    gpus: Vec<(usize, u32)>,
+}
+
+/// Things of which parts are handed out.
+struct Pool<T> {
+    things: Vec<T>,
+    /// How much of each is taken.
+    taken: Vec<u32>,
+}
+
+impl Grants {
+    /// All that this process may use.
+    pub fn new() -> Grants {
+        Grants::of(machine::cpus(), gpu::find(Path::new("/")))
+    }
+
+    fn of(cpus: Vec<usize>, gpus: Vec<Gpu>) -> Grants {
+        Grants { cpus: Pool::new(cpus), gpus: Pool::new(gpus), held: BTreeMap::new() }
+    }
+
+    /// Hands out what a task was promised, or says why that cannot be.
+    ///
+    /// A machine may promise more cores than it has: then tasks that find none left share all. GPUs cannot be shared so.
+    pub fn take(&mut self, order: &Order) -> Result<Grant, String> {
+        let mut held = Held::default();
+        let mut grant = Grant::default();
+        let gpus = order.gpus.unwrap_or_default();
+        if !self.gpus.things.is_empty() {
+            let Some(parts) = self.gpus.take(gpus) else {
+                return Err(format!(
+                    "it needs {gpus} GPUs, and fewer of {} are free",
+                    self.gpus.things.len()
+                ));
+            };
+            grant.gpus = Some(parts.iter().map(|&(place, _)| self.gpus.things[place].clone()).collect());
+            held.gpus = parts;
+        }
+        if order.keep.is_some_and(|keep| keep.pinned)
+            && order.cores > Thousandths::ZERO
+            && let Some(parts) = self.cpus.take(order.cores)
+        {
+            grant.cpus = Some(parts.iter().map(|&(place, _)| self.cpus.things[place]).collect());
+            held.cpus = parts;
+        }
+        self.held.insert(order.task, held);
+        Ok(grant)
+    }
+
+    /// Takes back what a task had.
+    pub fn give_back(&mut self, task: Task) {
+        if let Some(held) = self.held.remove(&task) {
+            self.cpus.give_back(&held.cpus);
+            self.gpus.give_back(&held.gpus);
+        }
+    }
+}
+
+impl<T> Pool<T> {
+    fn new(things: Vec<T>) -> Pool<T> {
+        Pool { taken: vec![0; things.len()], things }
+    }
+
+    /// Takes so many whole ones, and a part of another; all or nothing.
+    fn take(&mut self, amount: Thousandths) -> Option<Vec<(usize, u32)>> {
+        let (whole, part) = ((amount.get() / WHOLE) as usize, amount.get() % WHOLE);
+        let untouched = (0..self.taken.len()).filter(|&place| self.taken[place] == 0);
+        let mut parts: Vec<_> = untouched.take(whole).map(|place| (place, WHOLE)).collect();
+        if parts.len() < whole {
+            return None;
+        }
+        if part > 0 {
+            // Where most is taken already, so that whole ones stay whole.
+            let fits = |place: &usize| {
+                self.taken[*place] + part <= WHOLE && !parts.iter().any(|(taken, _)| taken == place)
+            };
+            let best = (0..self.taken.len()).rev().filter(fits).max_by_key(|&place| self.taken[place])?;
+            parts.push((best, part));
+        }
+        for &(place, part) in &parts {
+            self.taken[place] += part;
+        }
+        Some(parts)
+    }
+
+    fn give_back(&mut self, parts: &[(usize, u32)]) {
+        for &(place, part) in parts {
+            self.taken[place] -= part;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::job::Work;
+    use shoal_model::{Epoch, JobId, Rank, Size, Span};
+
+    use super::super::super::words::Keep;
+    use super::*;
+
+    fn order(number: u64, cores: u32, gpus: u32) -> Order {
+        Order {
+            task: Task { job: JobId::from_number(number), epoch: Epoch(1), rank: Rank(0) },
+            work: Work::Command(["true".to_owned()].into()),
+            environment: None,
+            nodes: 1,
+            cores: Thousandths::new(cores),
+            memory: Size::ZERO,
+            limit: Span::from_secs(1),
+            grace: Span::from_secs(1),
+            output_max: 1,
+            short: false,
+            gpus: Some(Thousandths::new(gpus)),
+            peers: None,
+            array_index: None,
+            keep: Some(Keep { pinned: true, ..Keep::default() }),
+        }
+    }
+
+    fn gpus(count: u32) -> Vec<Gpu> {
+        (0..count).map(|number| Gpu { maker: gpu::Maker::Nvidia, number, model: None }).collect()
+    }
+
+    fn numbers(grant: &Grant) -> Vec<u32> {
+        grant.gpus.iter().flatten().map(|gpu| gpu.number).collect()
+    }
+
+    #[test]
+    fn tasks_get_distinct_processors_and_give_them_back() {
+        let mut grants = Grants::of(vec![0, 2, 4, 6], vec![]);
+        let cpus = |grants: &mut Grants, number, cores| grants.take(&order(number, cores, 0)).unwrap().cpus;
+        assert_eq!(cpus(&mut grants, 1, 2_000), Some(vec![0, 2]));
+        assert_eq!(cpus(&mut grants, 2, 1_000), Some(vec![4]));
+        assert_eq!(cpus(&mut grants, 3, 2_000), None, "too few are left: it floats");
+        grants.give_back(order(1, 0, 0).task);
+        grants.give_back(order(3, 0, 0).task);
+        assert_eq!(cpus(&mut grants, 4, 3_000), Some(vec![0, 2, 6]));
+        for number in [2, 4, 4, 9] {
+            grants.give_back(order(number, 0, 0).task);
+        }
+        assert_eq!(cpus(&mut grants, 5, 4_000), Some(vec![0, 2, 4, 6]));
+    }
+
+    #[test]
+    fn parts_share_one_processor_and_leave_the_others_whole() {
+        let mut grants = Grants::of(vec![0, 1, 2], vec![]);
+        let mut cpus = |number, cores| grants.take(&order(number, cores, 0)).unwrap().cpus.unwrap();
+        let shared = cpus(1, 500);
+        assert_eq!(cpus(2, 500), shared);
+        assert_eq!(cpus(3, 1_500).len(), 2);
+    }
+
+    #[test]
+    fn gpus_are_granted_by_number_or_not_at_all() {
+        let mut grants = Grants::of(vec![0], gpus(3));
+        assert_eq!(numbers(&grants.take(&order(1, 0, 2_000)).unwrap()), [0, 1]);
+        let error = grants.take(&order(2, 0, 2_000)).unwrap_err();
+        assert!(error.contains("needs 2 GPUs"), "{error}");
+        assert_eq!(numbers(&grants.take(&order(3, 0, 500)).unwrap()), [2]);
+        assert_eq!(numbers(&grants.take(&order(4, 0, 500)).unwrap()), [2]);
+        assert_eq!(numbers(&grants.take(&order(5, 0, 0)).unwrap()), []);
+        grants.give_back(order(1, 0, 0).task);
+        assert_eq!(numbers(&grants.take(&order(6, 0, 1_000)).unwrap()), [0]);
+        assert_eq!(Grants::of(vec![0], vec![]).take(&order(1, 0, 1_000)).unwrap().gpus, None);
+    }
+}
