@@ -60,19 +60,25 @@
 //! What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one process,
 //! sockets come; the [`Journal`] is a plain file, a database that users can look into may come.
 
+pub mod cabinet;
 pub mod clock;
 pub mod driver;
 pub mod executor;
+pub mod identity;
 pub mod inbox;
+pub mod membership;
 pub mod network;
 pub mod store;
 
+pub use cabinet::{Cabinet, MemoryCabinet};
 pub use clock::Clock;
 pub use driver::{Driver, Fault, Running, Setup};
 pub use executor::pretend::Pretend;
 pub use executor::process::Process;
 pub use executor::{Executor, Idle};
+pub use identity::Identity;
 pub use inbox::{Completion, Mailbox, Refused};
+pub use membership::Grid;
 pub use network::Network;
 pub use network::local::Switchboard;
 pub use store::Store;
