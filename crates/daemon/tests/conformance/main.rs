@@ -10,4 +10,5 @@ mod real;
 mod restart;
 mod scripts;
 mod simulated;
+mod speech;
 mod told;
