@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::rand_core::SeedableRng;
 use shoal_daemon::membership::Terms;
 use shoal_daemon::network::quic::{self, Counts, Handle, NoAnswers, Settings};
-use shoal_daemon::{Cabinet, Clock, Driver, Grid, Identity, Idle, Memory, MemoryCabinet, Running, Setup};
+use shoal_daemon::{Cabinet, Clock, Driver, Grid, Identity, Memory, MemoryCabinet, Pretend, Running, Setup};
 use shoal_protocols::Chance;
 use shoal_protocols::node::{Command, Config, Node};
 
@@ -49,7 +49,7 @@ async fn measure(nodes: u64, settle: Duration) -> Result<(), Box<dyn Error>> {
             clock,
             store: Box::new(Memory::new()),
             network: handle.line(),
-            executor: Box::new(Idle),
+            executor: Box::new(Pretend::new()?),
             reports: Box::new(|_, _| ()),
         });
         handle.listen(driver.mailbox());
