@@ -1,7 +1,8 @@
 //! Measures what it costs to be one of a grid that has nothing to do: nodes of one process gossip over real sockets.
 //!
 //! `cargo run -p shoal-daemon --example gossip -- 32 120` runs 32 nodes, lets the grid form and settle for 120 s, and then
-//! counts for 60 s what each node sends and receives, in bytes of datagrams.
+//! counts for 60 s what each node sends and receives, in bytes of datagrams. A third number sets how many seconds a
+//! connection stays open after the last word.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -20,12 +21,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut number = |default: u64| arguments.next().map_or(Ok(default), |text| text.parse());
     let (nodes, settle) = (number(32)?, number(120)?);
+    let idle = Duration::from_secs(number(Settings::default().idle.as_secs())?);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(measure(nodes, Duration::from_secs(settle)))
+    runtime.block_on(measure(nodes, Duration::from_secs(settle), idle))
 }
 
-async fn measure(nodes: u64, settle: Duration) -> Result<(), Box<dyn Error>> {
-    let settings = Settings { bind: ([127, 0, 0, 1], 0).into(), ..Settings::default() };
+async fn measure(nodes: u64, settle: Duration, idle: Duration) -> Result<(), Box<dyn Error>> {
+    let settings = Settings { bind: ([127, 0, 0, 1], 0).into(), idle, ..Settings::default() };
     let mut grid: Vec<(Handle, Running<Node>)> = Vec::new();
     for _ in 0..nodes {
         let identity = Identity::generate();

@@ -34,10 +34,12 @@ pub struct CabinetError {
     pub source: Box<dyn Error + Send + Sync>,
 }
 
+type Facts = BTreeMap<Vec<u8>, Vec<u8>>;
+
 /// A cabinet that lasts as long as the process, for rehearsals.
 #[derive(Debug, Default)]
 pub struct MemoryCabinet {
-    drawers: Mutex<BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>>,
+    drawers: Mutex<BTreeMap<String, Facts>>,
 }
 
 impl MemoryCabinet {

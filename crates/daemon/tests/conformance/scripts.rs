@@ -7,6 +7,7 @@ use shoal_protocols::node::{Command, Event};
 use shoal_protocols::scheduling::Stuck;
 
 use crate::arm::{Arm, ENTRY, NODES};
+use crate::networked::Networked;
 use crate::real::{Real, Supervised};
 use crate::simulated::Simulated;
 use crate::told::Gaps;
@@ -24,6 +25,13 @@ macro_rules! in_every_arm {
             $(#[test]
             fn $script() {
                 super::$script(<super::Real<super::Pretend> as super::Arm>::new());
+            })*
+        }
+
+        mod networked {
+            $(#[test]
+            fn $script() {
+                super::$script(<super::Networked as super::Arm>::new());
             })*
         }
 

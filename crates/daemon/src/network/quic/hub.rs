@@ -39,6 +39,8 @@ const HELLOS_MAX: usize = 64;
 const PEERS_MAX: usize = 4096;
 /// How often connections are looked after.
 const TICK: Duration = Duration::from_secs(1);
+/// How long what is learned is gathered before it is kept at once.
+const KEEP_PAUSE: Duration = Duration::from_millis(50);
 /// How long an answer of any kind may take on a connection before it is given up.
 const DEAD_AFTER: Duration = Duration::from_secs(6);
 /// How often a peer is pinged whose connection is kept.
@@ -113,6 +115,8 @@ pub(super) struct Hub {
     pub events: broadcast::Sender<Event>,
     /// Something new is in the book.
     pub learned: Notify,
+    /// Something in the book is not kept yet.
+    pub unkept: Notify,
     pub mailbox: OnceLock<Mailbox<Node>>,
     pub hellos: Semaphore,
     pub runtime: tokio::runtime::Handle,
@@ -190,7 +194,10 @@ impl Hub {
     pub fn learn(&self, record: AddressRecord) {
         let learned = self.book().learn(record, self.clock.now());
         match learned {
-            Learned::News(_) => self.learned.notify_waiters(),
+            Learned::News(_) => {
+                self.learned.notify_waiters();
+                self.unkept.notify_one();
+            }
             Learned::Old => {}
             Learned::Taken => {
                 tracing::warn!("an address record is refused: another key has the same node id")
@@ -373,14 +380,22 @@ async fn admit(hub: Arc<Hub>, incoming: Incoming) {
     }
 }
 
-/// Looks after connections and the book, until the endpoint is closed.
+/// Looks after connections, until the endpoint is closed.
 pub(super) async fn look_after(hub: Arc<Hub>) {
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while !hub.endpoint.is_closed() {
         tick.tick().await;
         hub.look_after(hub.clock.now());
+    }
+}
+
+/// Keeps what is learned, soon: a node that knew nobody after a crash would be lost to all whose address it had.
+pub(super) async fn keep_learned(hub: Arc<Hub>) {
+    while !hub.endpoint.is_closed() {
+        let _ = tokio::time::timeout(TICK, hub.unkept.notified()).await;
         hub.keep_book().await;
+        tokio::time::sleep(KEEP_PAUSE).await;
     }
 }
 

@@ -166,6 +166,7 @@ pub async fn start(
         counts: Counter::default(),
         events: broadcast::Sender::new(EVENTS_MAX),
         learned: Notify::new(),
+        unkept: Notify::new(),
         mailbox: OnceLock::new(),
         hellos: Hub::hellos(),
         runtime: tokio::runtime::Handle::current(),
@@ -175,6 +176,7 @@ pub async fn start(
     });
     tokio::spawn(hub::listen(Arc::clone(&hub)));
     tokio::spawn(hub::look_after(Arc::clone(&hub)));
+    tokio::spawn(hub::keep_learned(Arc::clone(&hub)));
     Ok(Handle { hub })
 }
 
