@@ -23,7 +23,7 @@
 //! | a flood of messages keeps out neither users nor outcomes | [`inbox`]: a bound for each class |
 //! | each action ends at most once, also across lives | [`executor`]: a [`Completion`] is used up |
 //! | a task starts at most once, also across lives | [`executor::process`]: on disk before the fork |
-//! | who sends is who it says it is | [`network`] |
+//! | who sends is who it says it is | [`network`]: known by its key, and by its [`membership`] of the grid |
 //!
 //! A node in real time, from its folder to its end:
 //!
@@ -58,7 +58,7 @@
 //! That real nodes tell their users what simulated ones do is `tests/conformance`: one script for each conversation, and
 //! an arm for each way to run it. A machine is a [`Pretend`], which only takes time, or a [`Process`], which runs programs.
 //! What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one process,
-//! sockets come; the [`Journal`] is a plain file, a database that users can look into may come.
+//! [`network::quic`] those of a grid; the [`Journal`] is a plain file, a database that users can look into may come.
 
 pub mod cabinet;
 pub mod clock;

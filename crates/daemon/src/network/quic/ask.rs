@@ -19,7 +19,8 @@ use tokio::sync::mpsc;
 use super::counts::add;
 use super::hello::{ReadFrame, Reason, read_frame};
 use super::hub::{CONNECT_WITHIN, Hub};
-use super::peer::{Link, Peer};
+use super::link::Link;
+use super::peer::Peer;
 use crate::network::wire::words::{Chunk, End, Question, Refused, Word};
 
 /// Bytes of a question, at most.

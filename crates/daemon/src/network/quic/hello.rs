@@ -10,7 +10,7 @@ use shoal_model::Time;
 use super::counts::add;
 use super::facts::Sample;
 use super::hub::{CONNECT_WITHIN, Event, Hub};
-use super::peer::Link;
+use super::link::Link;
 use super::record::{Known, RecordError};
 use crate::identity::node_id;
 use crate::membership::ChainError;

@@ -21,7 +21,8 @@ use super::book::{self, Book, Learned};
 use super::counts::{Counter, Drop, add};
 use super::facts::Sample;
 use super::hello::{self, ALPN, ALPN_JOIN, ReadFrame, Reason};
-use super::peer::{self, Link, Peer, Waiting};
+use super::link::Link;
+use super::peer::{self, Peer, Waiting};
 use super::record::{AddressRecord, Known};
 use super::{Settings, join};
 use crate::cabinet::Cabinet;
@@ -413,18 +414,17 @@ async fn tend(hub: Arc<Hub>, peer: Arc<Peer>, link: Arc<Link>) {
         return;
     }
     let node = peer.node;
-    let parted = |code: u64| Event::Parted { node, reason: Reason::of(code) };
-    let silent = u64::from(Reason::Silent.code());
-    let event = match (&end, link.conn.close_reason()) {
-        (ConnectionError::ApplicationClosed(close), _) if close.error_code.into_inner() != silent => {
-            parted(close.error_code.into_inner())
-        }
-        (ConnectionError::LocallyClosed, _) if link.waits_since.load(Ordering::Relaxed) == 0 => {
-            parted(u64::from(Reason::Idle.code()))
-        }
-        (error, _) => {
-            tracing::info!(peer = %node, "lost: {error}");
-            Event::Lost { node, why: error.to_string() }
+    let reason = match &end {
+        ConnectionError::ApplicationClosed(close) => Some(Reason::of(close.error_code.into_inner())),
+        ConnectionError::LocallyClosed => link.closed_for.get().copied(),
+        _ => None,
+    };
+    let event = match reason.filter(|reason| *reason != Reason::Silent) {
+        Some(reason) => Event::Parted { node, reason },
+        None => {
+            let why = reason.map_or_else(|| end.to_string(), |reason| reason.text().to_owned());
+            tracing::info!(peer = %node, "lost: {why}");
+            Event::Lost { node, why }
         }
     };
     hub.tell(event);

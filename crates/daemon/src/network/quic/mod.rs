@@ -11,7 +11,7 @@
 //! - Where somebody is stands in the address book: records signed by each node itself. A node asks for those that a
 //!   message mentions and it does not know; addresses that have changed go along with the message.
 //! - A connection costs a ping in five seconds for as long as it is open (the transport insists on it), and a new one about
-//!   as much as ten minutes of that: so it stays for a while after the last word, and only so many stay. Where
+//!   as much as six minutes of that: so it stays for a while after the last word, and only so many stay. Where
 //!   something runs for us it can be [kept](Handle::keep).
 //! - No relay, no discovery, no port mapping: nothing outside the grid is spoken to.
 //!
@@ -24,6 +24,7 @@ mod facts;
 mod hello;
 mod hub;
 mod join;
+mod link;
 mod peer;
 pub mod record;
 
@@ -88,7 +89,7 @@ impl Default for Settings {
         Settings {
             bind: SocketAddr::from(([0, 0, 0, 0], 0)),
             advertise: Vec::new(),
-            idle: Duration::from_secs(300),
+            idle: Duration::from_secs(600),
             connections_idle_max: 40,
         }
     }

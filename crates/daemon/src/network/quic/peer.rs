@@ -1,11 +1,11 @@
 //! One peer: what waits to be said to it, the connection in use, and who carries the one over the other.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use iroh::endpoint::{Connection, SendStream, VarInt};
+use iroh::endpoint::SendStream;
 use shoal_model::{NodeId, Time};
 use shoal_protocols::node::Message;
 use shoal_protocols::protocol::Message as _;
@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 
 use super::counts::{Drop, add};
 use super::facts::{Sample, Samples};
-use super::hello::Reason;
 use super::hub::{Event, Hub};
+use super::link::Link;
 use super::record::Known;
 use crate::network::wire::words::{Ping, Who, Word};
 use crate::network::wire::{self, speech};
@@ -68,70 +68,6 @@ struct Inner {
     used: Instant,
     failure: Option<String>,
     over: bool,
-}
-
-/// A confirmed connection.
-pub(super) struct Link {
-    pub conn: Connection,
-    pub known: Arc<Known>,
-    /// Who dialled.
-    pub dialler: NodeId,
-    /// Which of the peer's lives it leads to.
-    pub life: u64,
-    pub since: Instant,
-    /// What changed addresses were told over it.
-    told: Mutex<HashMap<NodeId, u64>>,
-    /// Open questions, asked and answered.
-    pub questions: AtomicUsize,
-    /// Milliseconds after `since` at which a message last passed.
-    spoke: AtomicU64,
-    /// Milliseconds after `since` since which an answer is waited for; 0 for none.
-    pub waits_since: AtomicU64,
-    /// Datagrams that had come when last looked.
-    pub datagrams: AtomicU64,
-    /// Milliseconds after `since` of the last ping.
-    pub pinged: AtomicU64,
-}
-
-impl Link {
-    pub fn new(conn: Connection, known: Arc<Known>, dialler: NodeId, life: u64) -> Link {
-        Link {
-            conn,
-            known,
-            dialler,
-            life,
-            since: Instant::now(),
-            told: Mutex::default(),
-            questions: AtomicUsize::new(0),
-            spoke: AtomicU64::new(0),
-            waits_since: AtomicU64::new(0),
-            datagrams: AtomicU64::new(0),
-            pinged: AtomicU64::new(0),
-        }
-    }
-
-    /// Milliseconds since the connection was made, never 0.
-    pub fn age(&self) -> u64 {
-        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
-    }
-
-    /// Something was said over it, or heard.
-    pub fn spoke(&self) {
-        self.spoke.store(self.age(), Ordering::Relaxed);
-    }
-
-    /// For how long nothing was said over it.
-    pub fn silent(&self) -> Duration {
-        Duration::from_millis(self.age().saturating_sub(self.spoke.load(Ordering::Relaxed)))
-    }
-
-    pub fn close(&self, reason: Reason) {
-        self.conn.close(VarInt::from_u32(u32::from(reason.code())), reason.text().as_bytes());
-    }
-
-    fn is_open(&self) -> bool {
-        self.conn.close_reason().is_none()
-    }
 }
 
 const UNPOISONED: &str = "nothing panics while it holds a peer";
@@ -362,10 +298,8 @@ pub(super) async fn carry(hub: Arc<Hub>, peer: Arc<Peer>) {
         if stream.as_ref().is_none_or(|(of, _)| !Arc::ptr_eq(of, &link)) {
             match link.conn.open_uni().await {
                 Ok(opened) => stream = Some((Arc::clone(&link), opened)),
-                Err(_) => {
-                    peer.uninstall(&link);
-                    continue;
-                }
+                // It is closed, and no longer found.
+                Err(_) => continue,
             }
         }
         let Some((_, open)) = &mut stream else { continue };
@@ -392,9 +326,6 @@ pub(super) async fn carry(hub: Arc<Hub>, peer: Arc<Peer>) {
         if !written {
             hub.counts.dropped(Drop::ConnectionLost, messages);
             stream = None;
-            if !link.is_open() {
-                peer.uninstall(&link);
-            }
         }
     }
 }
