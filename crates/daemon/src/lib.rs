@@ -24,7 +24,7 @@
 //! | a flood of messages keeps out neither users nor outcomes | [`inbox`]: a bound for each class |
 //! | each action ends at most once, also across lives | [`executor`]: a [`Completion`] is used up |
 //! | a task starts at most once, also across lives | [`executor::process`]: on disk before the fork |
-//! | who sends is who it says it is | [`network`] |
+//! | who sends is who it says it is | [`network`]: known by its key, and by its [`membership`] of the grid |
 //!
 //! A node in real time, from its folder to its end:
 //!
@@ -60,8 +60,8 @@
 //! That real nodes tell their users what simulated ones do is `tests/conformance`: one script for each conversation, and
 //! an arm for each way to run it. A machine is a [`Pretend`], which only takes time, or a [`Process`], which runs programs.
 //! What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one process,
-//! sockets come. A node's records are in a database that its owner can look into; the supervisor of its tasks keeps a
-//! [`Journal`], a plain file, because it is to stay small.
+//! [`network::quic`] those of a grid. A node's records are in a database that its owner can look into; the supervisor of its
+//! tasks keeps a [`Journal`], a plain file, because it is to stay small.
 
 pub mod cabinet;
 pub mod clock;
@@ -69,18 +69,23 @@ pub mod doctor;
 pub mod driver;
 pub mod executor;
 pub mod home;
+pub mod identity;
 pub mod inbox;
 pub mod machine;
+pub mod membership;
 pub mod network;
 pub mod store;
 
+pub use cabinet::{Cabinet, MemoryCabinet};
 pub use clock::Clock;
 pub use driver::{Driver, Fault, Running, Setup};
 pub use executor::pretend::Pretend;
 pub use executor::process::Process;
 pub use executor::{Executor, Idle};
 pub use home::Home;
+pub use identity::Identity;
 pub use inbox::{Completion, Mailbox, Refused};
+pub use membership::Grid;
 pub use network::Network;
 pub use network::local::Switchboard;
 pub use store::Store;

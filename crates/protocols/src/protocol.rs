@@ -96,6 +96,10 @@ pub trait Message: Clone + Debug + Send {
 
     /// The bytes that this message is accounted for, headers included.
     fn bytes(&self) -> u64;
+
+    /// Calls `mention` with each node that this message speaks of, sender and receiver apart: whoever hears it may want
+    /// to speak to them, and must be able to find out where they are.
+    fn mentions(&self, _mention: &mut dyn FnMut(NodeId)) {}
 }
 
 /// What must survive a crash. Of two records with one key the later counts, so that a journal can be compacted.

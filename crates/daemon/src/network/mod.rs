@@ -1,6 +1,8 @@
-//! Carries messages between nodes.
+//! Carries messages between nodes: of one process, or of a grid.
 
 pub mod local;
+pub mod quic;
+pub mod wire;
 
 use shoal_model::NodeId;
 

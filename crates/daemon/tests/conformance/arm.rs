@@ -102,7 +102,7 @@ pub fn configuration(node: NodeId) -> Config {
                 ..Default::default()
             },
             limit_default: Span::from_hours(1),
-            eager: false,
+            eager: true,
         })),
     }
 }

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use crate::arm::{Arm, NODES, configuration, others};
 
 /// Long enough for a machine that does something else as well; only a failing test waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Real<M: Machine> {
     folder: TempDir,
@@ -101,15 +101,15 @@ pub struct Fuse {
 }
 
 impl Fuse {
-    fn sound() -> Fuse {
+    pub fn sound() -> Fuse {
         Fuse { left: Arc::new(AtomicI64::new(-1)) }
     }
 
-    fn blow(&self) {
+    pub fn blow(&self) {
         self.left.store(0, Ordering::SeqCst);
     }
 
-    fn is_blown(&self) -> bool {
+    pub fn is_blown(&self) -> bool {
         self.left.load(Ordering::SeqCst) == 0
     }
 
@@ -126,9 +126,9 @@ impl Fuse {
 }
 
 /// A part of a machine that is dead once its fuse has blown.
-struct Fused<T> {
-    fuse: Fuse,
-    part: T,
+pub struct Fused<T> {
+    pub fuse: Fuse,
+    pub part: T,
 }
 
 impl Store<Record> for Fused<Sqlite<Record>> {

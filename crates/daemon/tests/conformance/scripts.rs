@@ -7,6 +7,7 @@ use shoal_protocols::node::{Command, Event};
 use shoal_protocols::scheduling::Stuck;
 
 use crate::arm::{Arm, ENTRY, NODES};
+use crate::networked::Networked;
 use crate::real::{Real, Supervised};
 use crate::simulated::Simulated;
 use crate::told::Gaps;
@@ -24,6 +25,13 @@ macro_rules! in_every_arm {
             $(#[test]
             fn $script() {
                 super::$script(<super::Real<super::Pretend> as super::Arm>::new());
+            })*
+        }
+
+        mod networked {
+            $(#[test]
+            fn $script() {
+                super::$script(<super::Networked as super::Arm>::new());
             })*
         }
 
@@ -148,9 +156,9 @@ fn job_that_cannot_meet_its_deadline_expires(mut arm: impl Arm) {
 }
 
 fn field_that_the_recipe_cannot_honour_is_refused_by_name(mut arm: impl Arm) {
-    let array = "1-3".parse().ok().map(Box::new);
-    let job = arm.submit(1, Job { priority: Some(5), array, ..sleep("0.01") });
-    let story = "refused: recipe `sample` cannot honour `array` (a run for each index) and `priority` (a place \
+    let estimate = Some(Span::from_secs(1));
+    let job = arm.submit(1, Job { priority: Some(5), estimate, ..sleep("0.01") });
+    let story = "refused: recipe `sample` cannot honour `estimate` (a plan by its estimate) and `priority` (a place \
                  before or after the user's other jobs): leave them out, or ask a grid whose recipe can";
     assert_eq!(arm.hear(job, 1), [story]);
     arm.settle(Gaps::None);

@@ -26,6 +26,16 @@ pub fn grid(
     latency: latency::Config,
     faults: shoal_simulator::faults::Config,
 ) -> Grid<Node> {
+    Grid::build(settings(seed, nodes, latency, faults)).expect("the network makes sense")
+}
+
+/// How such a grid is made.
+pub fn settings(
+    seed: u64,
+    nodes: usize,
+    latency: latency::Config,
+    faults: shoal_simulator::faults::Config,
+) -> Config {
     let network = network::Config {
         latency,
         loss: 0.0,
@@ -35,7 +45,7 @@ pub fn grid(
         partitions: vec![],
     };
     let node = configuration(ENTRY);
-    let config = Config {
+    Config {
         seed,
         nodes,
         network,
@@ -48,8 +58,7 @@ pub fn grid(
         threads: 1,
         watch: true,
         story: false,
-    };
-    Grid::build(config).expect("the network makes sense")
+    }
 }
 
 impl Arm for Simulated {

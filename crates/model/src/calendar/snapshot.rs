@@ -1,5 +1,7 @@
 //! A calendar as others see it: what is used when, not by whom; shared, not copied.
 
+use minicbor::{CborLen, Decode, Decoder, Encode, Encoder, decode, encode};
+
 use crate::amount::Amount;
 use crate::calendar::capacity::Capacity;
 use crate::calendar::profile::{Profile, Steps};
@@ -101,6 +103,56 @@ impl<A: Amount> Snapshot<A> {
         against: Against,
     ) -> impl Iterator<Item = Window> + use<'a, A> {
         self.timeline.fit_windows(from, span, amount, against)
+    }
+}
+
+/// A snapshot as it travels.
+#[derive(Encode, Decode, CborLen)]
+struct Wire<A: Amount> {
+    #[n(0)]
+    version: u64,
+    #[n(1)]
+    capacity: Capacity<A>,
+    #[n(2)]
+    firm: Vec<(Time, A)>,
+    #[n(3)]
+    whole: Option<Vec<(Time, A)>>,
+}
+
+impl<A: Amount> Snapshot<A> {
+    fn wire(&self) -> Wire<A> {
+        Wire {
+            version: self.version,
+            capacity: self.timeline.capacity().clone(),
+            firm: self.steps(View::Firm).collect(),
+            whole: self.has_views_apart().then(|| self.steps(View::Whole).collect()),
+        }
+    }
+}
+
+impl<C, A: Amount + Encode<C>> Encode<C> for Snapshot<A> {
+    fn encode<W: encode::Write>(
+        &self,
+        encoder: &mut Encoder<W>,
+        ctx: &mut C,
+    ) -> Result<(), encode::Error<W::Error>> {
+        self.wire().encode(encoder, ctx)
+    }
+}
+
+impl<C, A: Amount + Encode<C> + CborLen<C>> CborLen<C> for Snapshot<A> {
+    fn cbor_len(&self, ctx: &mut C) -> usize {
+        self.wire().cbor_len(ctx)
+    }
+}
+
+/// Refuses what [`Snapshot::from_steps`] refuses.
+impl<'b, C, A: Amount + Decode<'b, C>> Decode<'b, C> for Snapshot<A> {
+    fn decode(decoder: &mut Decoder<'b>, ctx: &mut C) -> Result<Snapshot<A>, decode::Error> {
+        let at = decoder.position();
+        let Wire { version, capacity, firm, whole } = Wire::decode(decoder, ctx)?;
+        Snapshot::from_steps(version, capacity, &firm, whole.as_deref())
+            .map_err(|error| decode::Error::custom(error).at(at))
     }
 }
 

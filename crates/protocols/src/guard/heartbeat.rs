@@ -43,6 +43,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::hash::Hash;
 
+use minicbor::{CborLen, Decode, Encode};
 use rand::RngExt;
 use shoal_model::{NodeId, Span, Time};
 
@@ -86,12 +87,14 @@ const HEADER_BYTES: u64 = 32;
 const NUMBER_BYTES: u64 = 8;
 
 /// What nodes say to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub enum Message {
     /// Are you there? Answered by [`Message::Pong`] with the same number, by anyone.
-    Ping(u64),
+    #[n(0)]
+    Ping(#[n(0)] u64),
     /// I was when I got this.
-    Pong(u64),
+    #[n(1)]
+    Pong(#[n(0)] u64),
 }
 
 impl protocol::Message for Message {

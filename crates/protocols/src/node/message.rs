@@ -28,24 +28,32 @@ pub enum Message {
 }
 
 /// What a job's owner and the nodes that run it say to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub enum JobMessage {
     /// To the owner: it runs.
-    Started(Task, Time),
+    #[n(0)]
+    Started(#[n(0)] Task, #[n(1)] Time),
     /// To the owner: it has ended; repeated until answered by [`JobMessage::Noted`].
-    Ended(Task, Exit),
+    #[n(1)]
+    Ended(#[n(0)] Task, #[n(1)] Exit),
     /// To the run node: I have that on my disk.
-    Noted(Task),
+    #[n(2)]
+    Noted(#[n(0)] Task),
     /// To the run node: it should have ended; what has become of it?
-    Inquire(Task),
+    #[n(3)]
+    Inquire(#[n(0)] Task),
     /// To the owner: there is room for it now, before its time.
-    Sooner(Task),
+    #[n(4)]
+    Sooner(#[n(0)] Task),
     /// To the run node: then start it.
-    Go(Task),
+    #[n(5)]
+    Go(#[n(0)] Task),
     /// To another job's owner: ours waits for yours to end.
-    Await(JobId),
+    #[n(6)]
+    Await(#[n(0)] JobId),
     /// To the owner of a job that waits: that job has ended so; or there is no such job here.
-    Over(JobId, Option<End>),
+    #[n(7)]
+    Over(#[n(0)] JobId, #[n(1)] Option<End>),
 }
 
 /// One node's part of one placement of a job.
@@ -148,6 +156,10 @@ impl two_phase::Brief for Brief {
 
     fn suits(&self, job: JobId, node: NodeId) -> bool {
         self.job() == job && self.nodes.contains(&node)
+    }
+
+    fn mentions(&self, mention: &mut dyn FnMut(NodeId)) {
+        self.nodes.iter().for_each(|&node| mention(node));
     }
 }
 
@@ -458,6 +470,17 @@ impl protocol::Message for Message {
             Message::Sample(message) => message.bytes(),
             Message::Asap(message) => message.bytes(),
             Message::Job(_) => TASK_BYTES,
+        }
+    }
+
+    fn mentions(&self, mention: &mut dyn FnMut(NodeId)) {
+        match self {
+            Message::Overlay(message) => message.mentions(mention),
+            Message::Commit(message) => message.mentions(mention),
+            Message::Heartbeat(message) => message.mentions(mention),
+            Message::Sample(message) => message.mentions(mention),
+            Message::Asap(message) => message.mentions(mention),
+            Message::Job(_) => {}
         }
     }
 }

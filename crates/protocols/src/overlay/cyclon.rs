@@ -21,6 +21,7 @@ mod cache;
 mod config;
 mod holders;
 
+use minicbor::{CborLen, Decode, Encode};
 use rand::RngExt;
 use shoal_model::{NodeId, Span};
 
@@ -43,13 +44,16 @@ impl Payload for () {
 }
 
 /// A neighbour, as it travels between caches.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub struct Entry<X = ()> {
     /// Who it is.
+    #[n(0)]
     pub node: NodeId,
     /// Shuffles that its holders have done since the node itself made the entry.
+    #[n(1)]
     pub age: u16,
     /// What it said of itself then.
+    #[n(2)]
     pub payload: X,
 }
 
@@ -62,25 +66,33 @@ const ENTRY_BYTES: u64 = 64;
 const HEADER_BYTES: u64 = 32;
 
 /// What nodes say to each other.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub enum Message<X = ()> {
     /// Trade with me; answered by [`Message::ShuffleReply`].
-    Shuffle(Box<[Entry<X>]>),
+    #[n(0)]
+    Shuffle(#[n(0)] Box<[Entry<X>]>),
     /// My side of the trade.
-    ShuffleReply(Box<[Entry<X>]>),
+    #[n(1)]
+    ShuffleReply(#[n(0)] Box<[Entry<X>]>),
     /// Let me in: start walks for me.
+    #[n(2)]
     Join,
     /// Find a place for the newcomer; answered to it by [`Message::Welcome`] where the walk ends.
+    #[n(3)]
     Walk {
         /// Who wants to get in, as an entry of age 0.
+        #[n(0)]
         newcomer: Entry<X>,
         /// Steps left.
+        #[n(1)]
         steps: u8,
     },
     /// An entry that made room for you.
-    Welcome(Entry<X>),
+    #[n(4)]
+    Welcome(#[n(0)] Entry<X>),
     /// So many more, or fewer, hold you than you must think.
-    Held(i8),
+    #[n(5)]
+    Held(#[n(0)] i8),
 }
 
 impl<X: Payload> protocol::Message for Message<X> {
@@ -106,6 +118,16 @@ impl<X: Payload> protocol::Message for Message<X> {
                 Message::Walk { newcomer: entry, .. } | Message::Welcome(entry) => size(entry),
                 Message::Held(_) => 1,
             }
+    }
+
+    fn mentions(&self, mention: &mut dyn FnMut(NodeId)) {
+        match self {
+            Message::Shuffle(entries) | Message::ShuffleReply(entries) => {
+                entries.iter().for_each(|entry| mention(entry.node));
+            }
+            Message::Walk { newcomer: entry, .. } | Message::Welcome(entry) => mention(entry.node),
+            Message::Join | Message::Held(_) => {}
+        }
     }
 }
 

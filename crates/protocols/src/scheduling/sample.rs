@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use minicbor::{CborLen, Decode, Encode};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use shoal_model::calendar::{Against, Snapshot, View};
@@ -53,24 +54,32 @@ const LEAD_LEAST: Span = Span::from_millis(5);
 const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 
 /// What nodes say to each other.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub enum Message {
     /// When could you run this? Answered by [`Message::Offer`].
+    #[n(0)]
     Probe {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which round of questions.
+        #[n(1)]
         round: u32,
         /// What it needs.
+        #[n(2)]
         needs: Box<Needs>,
     },
     /// My calendar without what I may have promised to this job before, if I will do at all.
+    #[n(1)]
     Offer {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which round of questions.
+        #[n(1)]
         round: u32,
         /// When I am free.
+        #[n(2)]
         calendar: Option<Box<Snapshot<Resources>>>,
     },
 }

@@ -16,6 +16,9 @@ pub trait Brief: Clone + Debug + Eq + Hash + Send + Sync {
 
     /// Whether it tells this node how to start this job, and not another.
     fn suits(&self, job: JobId, node: NodeId) -> bool;
+
+    /// Calls `mention` with each node that it speaks of.
+    fn mentions(&self, mention: &mut dyn FnMut(NodeId));
 }
 
 impl Brief for () {
@@ -26,120 +29,165 @@ impl Brief for () {
     fn suits(&self, _job: JobId, _node: NodeId) -> bool {
         true
     }
+
+    fn mentions(&self, _mention: &mut dyn FnMut(NodeId)) {}
 }
 
 /// What coordinator (C) and participant (P) say.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub enum Message<A, B> {
     /// C → P: can you? Answered by [`Message::Vote`].
-    Prepare(Box<Prepare<A>>),
+    #[n(0)]
+    Prepare(#[n(0)] Box<Prepare<A>>),
     /// P → C: yes, held; or no, and when it could be.
+    #[n(1)]
     Vote {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which of its placements.
+        #[n(1)]
         epoch: Epoch,
         /// Yes or no.
+        #[n(2)]
         vote: Vote,
     },
     /// C → P: everybody can; make it durable. Answered by [`Message::Committed`] or [`Message::Refuse`].
+    #[n(2)]
     Commit {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which of its placements.
+        #[n(1)]
         epoch: Epoch,
         /// What to know for the start.
+        #[n(2)]
         brief: Shared<B>,
     },
     /// P → C: it is on my disk.
+    #[n(3)]
     Committed {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which of its placements.
+        #[n(1)]
         epoch: Epoch,
     },
     /// P → C: I do not have what you want committed or confirmed.
+    #[n(4)]
     Refuse {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which of its placements.
+        #[n(1)]
         epoch: Epoch,
     },
     /// P → C: I had it, and let go: its time ran out, or there is no room any more.
+    #[n(5)]
     Dropped {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which of its placements.
+        #[n(1)]
         epoch: Epoch,
     },
     /// C → P: it is on everybody's disk; start it when its time comes. Answered by [`Message::Confirmed`] or
     /// [`Message::Refuse`], and repeated until then.
+    #[n(6)]
     Confirm {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which of its placements.
+        #[n(1)]
         epoch: Epoch,
     },
     /// P → C: it will start here.
+    #[n(7)]
     Confirmed {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which of its placements.
+        #[n(1)]
         epoch: Epoch,
     },
     /// C → P: it will not be; let go.
+    #[n(8)]
     Abort {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which of its placements.
+        #[n(1)]
         epoch: Epoch,
     },
     /// C → P: let go of all placements of the job up to this one, even confirmed ones. Answered by
     /// [`Message::Released`].
+    #[n(9)]
     Release {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// The last placement that is over.
+        #[n(1)]
         upto: Epoch,
     },
     /// P → C: gone.
+    #[n(10)]
     Released {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// The last placement that is over.
+        #[n(1)]
         upto: Epoch,
     },
     /// P → C: I am in doubt. Answered by whichever of Commit, Confirm and Abort is true.
+    #[n(11)]
     Ask {
         /// Which job.
+        #[n(0)]
         job: JobId,
         /// Which of its placements.
+        #[n(1)]
         epoch: Epoch,
     },
 }
 
 /// What a node is asked to hold.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
 pub struct Prepare<A> {
     /// Which job.
+    #[n(0)]
     pub job: JobId,
     /// Which of its placements.
+    #[n(1)]
     pub epoch: Epoch,
     /// When it starts.
+    #[n(2)]
     pub start: Time,
     /// How long it may run.
+    #[n(3)]
     pub span: Span,
     /// What it takes of the node.
+    #[n(4)]
     pub amount: A,
 }
 
 /// A participant's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
 pub enum Vote {
     /// Held.
+    #[n(0)]
     Yes,
     /// Not free then; perhaps from this time on.
-    No(Option<Time>),
+    #[n(1)]
+    No(#[n(0)] Option<Time>),
 }
 
 /// Where and when a job is to run; a node's rank is its place in the list.
@@ -306,6 +354,23 @@ impl<A: Amount, B: Brief> protocol::Message for Message<A, B> {
             | Message::Release { .. }
             | Message::Released { .. }
             | Message::Ask { .. } => SHORT_BYTES,
+        }
+    }
+
+    fn mentions(&self, mention: &mut dyn FnMut(NodeId)) {
+        match self {
+            Message::Commit { brief, .. } => brief.mentions(mention),
+            Message::Prepare(_)
+            | Message::Vote { .. }
+            | Message::Committed { .. }
+            | Message::Refuse { .. }
+            | Message::Dropped { .. }
+            | Message::Confirm { .. }
+            | Message::Confirmed { .. }
+            | Message::Abort { .. }
+            | Message::Release { .. }
+            | Message::Released { .. }
+            | Message::Ask { .. } => {}
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A node's schedule as others keep it: what the machine is and when it is free, shared and never changed.
 
+use minicbor::decode::{self, Decoder};
+use minicbor::{CborLen, Decode, Encode};
 use shoal_model::calendar::{Snapshot, Timeline, View};
 use shoal_model::{Machine, Resources, Time};
 
@@ -9,14 +11,34 @@ use crate::shared::Shared;
 pub type Schedule = Shared<Sheet>;
 
 /// What the machine is, and when it is free.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, CborLen)]
 pub struct Sheet {
     /// When its node was last started. Versions of calendars begin anew with each life.
+    #[n(0)]
     born: Time,
+    #[n(1)]
     machine: Shared<Machine>,
+    #[n(2)]
     calendar: Snapshot<Resources>,
-    /// Counted once, because a schedule is sent to many.
+    /// Counted once, because a schedule is sent to many; not told, because whoever reads it counts again.
+    #[cbor(skip)]
     steps: u32,
+}
+
+impl<'b, C> Decode<'b, C> for Sheet {
+    fn decode(decoder: &mut Decoder<'b>, ctx: &mut C) -> Result<Sheet, decode::Error> {
+        #[derive(Decode)]
+        struct Wire {
+            #[n(0)]
+            born: Time,
+            #[n(1)]
+            machine: Shared<Machine>,
+            #[n(2)]
+            calendar: Snapshot<Resources>,
+        }
+        let Wire { born, machine, calendar } = Wire::decode(decoder, ctx)?;
+        Ok(Sheet::new(born, machine, calendar))
+    }
 }
 
 /// What a schedule is accounted for besides its steps: node, version and machine.

@@ -1,0 +1,380 @@
+//! Peers over QUIC: connections made when there is something to say, confirmed by a hello, and let go when idle.
+//!
+//! ```text
+//! driver ── Line::send ──▶ Peer: queue ── carry ──▶ Link (connection) ══▶ … ══▶ tend ── Mailbox ──▶ driver
+//!                             │ no connection: dial, hello, back off
+//!                             └ no address: the book, then ask whoever mentioned the node
+//! ```
+//!
+//! - A key is a network identity (iroh): who is at the other end is known before the first word. That it belongs to the
+//!   grid is what its hello shows ([`record`], [`crate::membership`]).
+//! - Where somebody is stands in the address book: records signed by each node itself. A node asks for those that a
+//!   message mentions and it does not know; addresses that have changed go along with the message.
+//! - A connection costs a ping in five seconds for as long as it is open (the transport insists on it), and a new one about
+//!   as much as six minutes of that: so it stays for a while after the last word, and only so many stay. Where
+//!   something runs for us it can be [kept](Handle::keep).
+//! - No relay, no discovery, no port mapping: nothing outside the grid is spoken to.
+//!
+//! Left out: relays for grids behind several NATs, and finding nodes on a LAN without a ticket.
+
+mod ask;
+mod book;
+mod counts;
+mod facts;
+mod hello;
+mod hub;
+mod join;
+mod link;
+mod peer;
+pub mod record;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use iroh::endpoint::{
+    IdleTimeout, NetReportConfig, PortmapperConfig, QuicTransportConfig, RelayMode, VarInt, presets,
+};
+use rand::SeedableRng;
+use shoal_model::{NodeId, Time};
+use shoal_protocols::Chance;
+use shoal_protocols::node::{Message, Node};
+use tokio::sync::{Notify, broadcast};
+
+pub use ask::{
+    Answer, AskError, CHUNK_MAX, Gone, NoAnswers, QUESTION_MAX, QUESTIONS_MAX, ReplySender, Responder,
+};
+pub use book::BOOK_MAX;
+pub use counts::{Counts, Drop, Traffic};
+pub use facts::{PeerFacts, Sample};
+pub use hello::Reason;
+pub use hub::Event;
+pub use join::{JoinError, join};
+pub use peer::QUEUE_MAX;
+pub use record::{AddressRecord, Known};
+
+use super::Network;
+use crate::cabinet::{Cabinet, CabinetError};
+use crate::clock::Clock;
+use crate::identity::Identity;
+use crate::inbox::Mailbox;
+use crate::membership::{ADDRESSES_MAX, ChainError, Grid, GridError, Terms, Ticket};
+use book::Book;
+use counts::Counter;
+use hello::{ALPN, ALPN_JOIN, chain_of};
+use hub::Hub;
+
+/// Events that wait for a slow listener, at most.
+const EVENTS_MAX: usize = 256;
+/// Where this node's own address record is kept.
+const OWN_DRAWER: &str = "address";
+const OWN_KEY: &[u8] = b"own";
+
+/// What the network can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where to listen; port 0 takes any that is free.
+    pub bind: SocketAddr,
+    /// Where others find this node, if that is not where it listens; empty for the addresses of this machine.
+    pub advertise: Vec<SocketAddr>,
+    /// How long a connection over which nothing is said stays open.
+    pub idle: Duration,
+    /// How many connections over which nothing is said stay open, at most.
+    pub connections_idle_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            bind: SocketAddr::from(([0, 0, 0, 0], 0)),
+            advertise: Vec::new(),
+            idle: Duration::from_secs(600),
+            connections_idle_max: 40,
+        }
+    }
+}
+
+/// Why there is no network.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The socket.
+    #[error("cannot listen on {bind}: {why}; is the port in use? choose another, or 0 for any")]
+    Bind {
+        /// Where.
+        bind: SocketAddr,
+        /// What the system said.
+        why: String,
+    },
+    /// The cabinet.
+    #[error(transparent)]
+    Cabinet(#[from] CabinetError),
+    /// This node is no member any more.
+    #[error("this node is no member of its grid: {0}")]
+    NotAMember(#[from] ChainError),
+    /// Nobody could find this node.
+    #[error("no address of this machine can be told to others; set the address to advertise")]
+    NoAddress,
+}
+
+/// A node's network.
+#[derive(Clone)]
+pub struct Handle {
+    hub: Arc<Hub>,
+}
+
+/// The driver's way into the network.
+struct Line {
+    hub: Arc<Hub>,
+}
+
+impl Network<Message> for Line {
+    fn send(&mut self, to: NodeId, message: Message) {
+        self.hub.say(to, message);
+    }
+}
+
+/// Opens the network of a node. Must be called on a tokio runtime, and lives on that.
+///
+/// Order: start, then a driver with [`Handle::line`], then [`Handle::listen`] with its mailbox. What comes before that
+/// is dropped, as by a network, and counted.
+pub async fn start(
+    settings: Settings,
+    identity: &Identity,
+    grid: Arc<Grid>,
+    cabinet: Arc<dyn Cabinet>,
+    clock: Clock,
+    responder: Arc<dyn Responder>,
+) -> Result<Handle, StartError> {
+    let now = clock.now();
+    grid.member(now)?;
+    let endpoint = endpoint(&settings, identity, vec![ALPN.to_vec(), ALPN_JOIN.to_vec()]).await?;
+    let own = own_record(&settings, identity, &grid, &endpoint, &*cabinet, now)?;
+    let book = Book::open(grid.id(), &*cabinet, now)?;
+    let mut life = [0; 8];
+    life.copy_from_slice(&Identity::generate().public().0[..8]);
+    let life = u64::from_be_bytes(life);
+    let hub = Arc::new(Hub {
+        me: identity.node(),
+        life,
+        clock,
+        settings,
+        grid,
+        own,
+        endpoint,
+        cabinet,
+        responder,
+        counts: Counter::default(),
+        events: broadcast::Sender::new(EVENTS_MAX),
+        learned: Notify::new(),
+        unkept: Notify::new(),
+        mailbox: OnceLock::new(),
+        hellos: Hub::hellos(),
+        runtime: tokio::runtime::Handle::current(),
+        book: Mutex::new(book),
+        peers: Mutex::new(HashMap::new()),
+        luck: Mutex::new(Chance::seed_from_u64(life)),
+    });
+    tokio::spawn(hub::listen(Arc::clone(&hub)));
+    tokio::spawn(hub::look_after(Arc::clone(&hub)));
+    tokio::spawn(hub::keep_learned(Arc::clone(&hub)));
+    Ok(Handle { hub })
+}
+
+impl Handle {
+    /// This node.
+    pub fn me(&self) -> NodeId {
+        self.hub.me
+    }
+
+    /// Where others find this node.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.hub.own.addresses
+    }
+
+    /// The grid that this node belongs to.
+    pub fn grid(&self) -> &Arc<Grid> {
+        &self.hub.grid
+    }
+
+    /// A way into the network, for a driver.
+    pub fn line(&self) -> Box<dyn Network<Message>> {
+        Box::new(Line { hub: Arc::clone(&self.hub) })
+    }
+
+    /// Delivers what comes from now on into a mailbox; only the first one given is used.
+    pub fn listen(&self, mailbox: Mailbox<Node>) {
+        if self.hub.mailbox.set(mailbox).is_err() {
+            tracing::warn!("a second mailbox for one network is not used");
+        }
+    }
+
+    /// Keeps a connection to a peer even while nothing is said, or no longer: for where something runs.
+    pub fn keep(&self, node: NodeId, keep: bool) {
+        if node != self.hub.me
+            && let Some(peer) = self.hub.peer(node)
+        {
+            peer.keep(keep);
+        }
+    }
+
+    /// Asks a node something; also this node itself.
+    pub async fn ask(&self, to: NodeId, question: Vec<u8>) -> Result<Answer, AskError> {
+        ask::ask(&self.hub, to, question).await
+    }
+
+    /// Issues a ticket that leads to this node.
+    pub fn ticket(&self, terms: Terms) -> Result<Ticket, GridError> {
+        self.hub.grid.issue(self.addresses().to_vec(), terms, self.hub.clock.now())
+    }
+
+    /// What the network tells from now on; who is slow misses the oldest.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.hub.events.subscribe()
+    }
+
+    /// Nodes whose address is known, those used last first: whom to meet after a start.
+    pub fn known(&self, most: usize) -> Vec<NodeId> {
+        self.hub.book().recent(most).iter().map(|known| known.member.node).collect()
+    }
+
+    /// What is known of a node.
+    pub fn record(&self, node: NodeId) -> Option<Arc<Known>> {
+        self.hub.book().get(node)
+    }
+
+    /// What is known of each peer from speaking with it.
+    pub fn peer_facts(&self) -> Vec<PeerFacts> {
+        let mut facts: Vec<_> = self.hub.all_peers().iter().map(|peer| self.facts(peer)).collect();
+        facts.sort_by_key(|facts| facts.node);
+        facts
+    }
+
+    fn facts(&self, peer: &peer::Peer) -> PeerFacts {
+        let known = self.hub.book().get(peer.node);
+        let sample = peer.best_sample();
+        let (bytes_in, bytes_out) = peer.bytes();
+        PeerFacts {
+            node: peer.node,
+            key: known.as_ref().map(|known| known.member.key),
+            organisation: known.as_ref().and_then(|known| known.member.organisation.clone()),
+            addresses: known.map(|known| known.addresses.clone()).unwrap_or_default(),
+            connected: peer.link().is_some(),
+            round_trip: sample.map(|sample| sample.round_trip),
+            ahead_us: sample.map(|sample| sample.ahead_us),
+            bytes_in,
+            bytes_out,
+            last_heard: peer.last_heard(),
+        }
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.hub.counts.read();
+        for link in self.hub.all_peers().iter().filter_map(|peer| peer.link()) {
+            let stats = link.conn.stats();
+            counts.connections += 1;
+            counts.udp_sent += stats.udp_tx.bytes;
+            counts.udp_received += stats.udp_rx.bytes;
+        }
+        counts.addresses = self.hub.book().len() as u64;
+        counts
+    }
+
+    /// Says goodbye to all peers and lets go of the socket.
+    pub async fn close(&self) {
+        for peer in self.hub.all_peers() {
+            if let Some(link) = peer.link() {
+                link.close(Reason::Leaving);
+            }
+            peer.end();
+        }
+        self.hub.keep_book().await;
+        self.hub.endpoint.close().await;
+        self.hub.peers.lock().map(|mut peers| peers.clear()).unwrap_or_default();
+    }
+}
+
+/// A socket that speaks only to whom it is told to.
+async fn endpoint(
+    settings: &Settings,
+    identity: &Identity,
+    alpns: Vec<Vec<u8>>,
+) -> Result<iroh::Endpoint, StartError> {
+    let failed = |why: String| StartError::Bind { bind: settings.bind, why };
+    // Longer than connections are left idle: those are closed with a word.
+    let quic_idle =
+        IdleTimeout::try_from(settings.idle.max(Duration::from_secs(30)) + Duration::from_secs(30))
+            .map_err(|error| failed(error.to_string()))?;
+    let transport = QuicTransportConfig::builder()
+        .max_idle_timeout(Some(quic_idle))
+        // The path is kept alive already.
+        .keep_alive_interval(settings.idle + Duration::from_secs(60))
+        .mtu_discovery_config(None)
+        .max_concurrent_uni_streams(VarInt::from_u32(4))
+        .max_concurrent_bidi_streams(VarInt::from_u32(2 * QUESTIONS_MAX as u32))
+        .build();
+    let builder = iroh::Endpoint::builder(presets::Minimal)
+        .relay_mode(RelayMode::Disabled)
+        .clear_address_lookup()
+        .portmapper_config(PortmapperConfig::Disabled)
+        .net_report_config(NetReportConfig::minimal())
+        .clear_ip_transports()
+        .bind_addr(settings.bind)
+        .map_err(|error| failed(error.to_string()))?
+        .secret_key(identity.secret().clone())
+        .alpns(alpns)
+        .transport_config(transport);
+    builder.bind().await.map_err(|error| failed(chain_of(&error)))
+}
+
+/// Where this node is: a new record with a higher number if that has changed since its last life.
+fn own_record(
+    settings: &Settings,
+    identity: &Identity,
+    grid: &Grid,
+    endpoint: &iroh::Endpoint,
+    cabinet: &dyn Cabinet,
+    now: Time,
+) -> Result<Known, StartError> {
+    let addresses = own_addresses(settings, endpoint);
+    if addresses.is_empty() {
+        return Err(StartError::NoAddress);
+    }
+    let kept = cabinet.get(OWN_DRAWER, OWN_KEY)?;
+    let before = kept
+        .and_then(|bytes| minicbor::decode::<AddressRecord>(&bytes).ok())
+        .and_then(|record| record.verify(grid.id(), now).ok());
+    if let Some(before) = &before
+        && before.addresses == addresses
+        && before.member == grid.member(now)?
+    {
+        return Ok(before.clone());
+    }
+    // Should what was kept be lost, the time still makes the number larger than all before.
+    let number = before.map_or(0, |before| before.number + 1).max(now.as_secs());
+    let record = AddressRecord::new(identity, grid.chain(), addresses.clone(), number);
+    let bytes = minicbor::to_vec(&record).expect("writing to memory does not fail");
+    cabinet.put(OWN_DRAWER, OWN_KEY, &bytes)?;
+    Ok(Known { member: grid.member(now)?, addresses, number, record })
+}
+
+fn own_addresses(settings: &Settings, endpoint: &iroh::Endpoint) -> Vec<SocketAddr> {
+    let mut addresses = settings.advertise.clone();
+    if addresses.is_empty() {
+        let told = |address: &SocketAddr| match address.ip() {
+            IpAddr::V4(ip) => !ip.is_unspecified() && !ip.is_link_local(),
+            IpAddr::V6(ip) => !ip.is_unspecified() && !ip.is_unicast_link_local(),
+        };
+        addresses = endpoint.bound_sockets().into_iter().filter(|address| told(address)).collect();
+        if addresses.is_empty() {
+            addresses = endpoint.addr().ip_addrs().copied().filter(|address| told(address)).collect();
+        }
+        // Where there is another way, nobody else can use a loopback.
+        if addresses.iter().any(|address| !address.ip().is_loopback()) {
+            addresses.retain(|address| !address.ip().is_loopback());
+        }
+    }
+    addresses.truncate(ADDRESSES_MAX);
+    addresses
+}

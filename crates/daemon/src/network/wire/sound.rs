@@ -1,0 +1,94 @@
+//! Whether what a message says can be meant: more than any node would say is nobody's message.
+
+use shoal_model::job::MAX_NODES_PER_JOB;
+use shoal_protocols::commit::two_phase;
+use shoal_protocols::node::Message;
+use shoal_protocols::overlay::cyclon::{self, CACHE_MAX};
+use shoal_protocols::scheduling::asap;
+
+/// Nodes that a search is told to avoid, at most.
+const AVOID_MAX: usize = 4096;
+
+/// What cannot be meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsound {
+    /// More nodes than a cache has.
+    #[error("more neighbours than a cache holds")]
+    Neighbours,
+    /// No nodes, or more than a job may have.
+    #[error("a placement on no nodes, or on more than a job may have")]
+    Placement,
+    /// More than a machine can have.
+    #[error("more than a machine can have")]
+    Amount,
+    /// More nodes to avoid than anybody keeps in mind.
+    #[error("more nodes to avoid than anybody keeps in mind")]
+    Avoid,
+}
+
+/// Refuses what no sound node says; what is right at another time is for the core to judge.
+pub fn check(message: &Message) -> Result<(), Unsound> {
+    match message {
+        Message::Overlay(cyclon::Message::Shuffle(entries) | cyclon::Message::ShuffleReply(entries)) => {
+            at_most(entries.len(), CACHE_MAX, Unsound::Neighbours)
+        }
+        Message::Commit(two_phase::Message::Prepare(prepare)) => {
+            prepare.amount.check().map_err(|_| Unsound::Amount)
+        }
+        Message::Commit(two_phase::Message::Commit { brief, .. }) => placement(brief.nodes.len()),
+        Message::Asap(asap::Message::Search(search)) => {
+            at_most(search.avoid.len(), AVOID_MAX, Unsound::Avoid)
+        }
+        Message::Asap(asap::Message::SearchReply { answer: asap::Answer::Found { nodes, .. }, .. }) => {
+            placement(nodes.len())
+        }
+        Message::Asap(asap::Message::CacheReply(_, entries)) => {
+            at_most(entries.len(), CACHE_MAX, Unsound::Neighbours)
+        }
+        Message::Overlay(
+            cyclon::Message::Join
+            | cyclon::Message::Walk { .. }
+            | cyclon::Message::Welcome(_)
+            | cyclon::Message::Held(_),
+        )
+        | Message::Commit(
+            two_phase::Message::Vote { .. }
+            | two_phase::Message::Committed { .. }
+            | two_phase::Message::Refuse { .. }
+            | two_phase::Message::Dropped { .. }
+            | two_phase::Message::Confirm { .. }
+            | two_phase::Message::Confirmed { .. }
+            | two_phase::Message::Abort { .. }
+            | two_phase::Message::Release { .. }
+            | two_phase::Message::Released { .. }
+            | two_phase::Message::Ask { .. },
+        )
+        | Message::Asap(
+            asap::Message::SearchReply {
+                answer: asap::Answer::TooFew { .. } | asap::Answer::NeverFree, ..
+            }
+            | asap::Message::CacheRequest(..)
+            | asap::Message::ScheduleRequest(..)
+            | asap::Message::ScheduleReply(..)
+            | asap::Message::Update(_)
+            | asap::Message::Hold
+            | asap::Message::Unhold,
+        )
+        // Needs and calendars are checked as they are read.
+        | Message::Heartbeat(_)
+        | Message::Sample(_)
+        | Message::Job(_) => Ok(()),
+    }
+}
+
+fn placement(nodes: usize) -> Result<(), Unsound> {
+    if nodes == 0 {
+        Err(Unsound::Placement)
+    } else {
+        at_most(nodes, MAX_NODES_PER_JOB as usize, Unsound::Placement)
+    }
+}
+
+fn at_most(count: usize, most: usize, unsound: Unsound) -> Result<(), Unsound> {
+    if count > most { Err(unsound) } else { Ok(()) }
+}

@@ -1,0 +1,153 @@
+//! Connections come, go, are lost and found again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shoal_daemon::network::quic::{Event, NoAnswers, Reason, Settings};
+use shoal_protocols::node::Message;
+use shoal_protocols::overlay::cyclon;
+
+use crate::station::{Station, event, eventually, settings};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_that_was_only_mentioned_can_be_spoken_to() {
+    let first = Station::first().await;
+    let second = Station::join(&first).await;
+    let third = Station::join(&first).await;
+    for other in [&second, &third] {
+        other.say(&first);
+    }
+    first.hears(2).await;
+    assert!(third.handle.record(second.me()).is_none(), "it joined before the second had shown itself");
+
+    let entry = cyclon::Entry { node: second.me(), age: 0, payload: () };
+    first.handle.line().send(third.me(), Message::Overlay(cyclon::Message::Welcome(entry)));
+    eventually("the third knows the second", || third.handle.record(second.me()).is_some()).await;
+    third.say(&second);
+    second.hears(1).await;
+    for station in [first, second, third] {
+        station.stop().await;
+    }
+}
+
+#[test]
+fn peer_that_is_killed_is_noticed() {
+    let here = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let there = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let first = here.block_on(Station::first());
+    let second = there.block_on(Station::join(&first));
+    let node = second.me();
+    let mut events = first.handle.events();
+    here.block_on(async {
+        second.say(&first);
+        first.hears(1).await;
+        first.handle.keep(node, true);
+        event(&mut events, "the connection", |event| *event == Event::Connected(node)).await;
+    });
+    // All its tasks end at once, without a word.
+    there.shutdown_background();
+    std::mem::forget(second.handle);
+    here.block_on(async {
+        event(
+            &mut events,
+            "the loss",
+            |event| matches!(event, Event::Lost { node: lost, .. } if *lost == node),
+        )
+        .await;
+        eventually("it is not connected", || {
+            first.handle.peer_facts().iter().all(|facts| facts.node != node || !facts.connected)
+        })
+        .await;
+        first.stop().await;
+    });
+    here.shutdown_background();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_that_comes_back_on_another_port_is_found_through_others() {
+    let first = Station::first().await;
+    let second = Station::join(&first).await;
+    second.say(&first);
+    first.hears(1).await;
+    let third = Station::join(&first).await;
+    let before = third.handle.record(second.me()).expect("told at the join");
+    let (identity, cabinet) = second.stop().await;
+
+    let second = Station::start(identity, cabinet, settings(), Arc::new(NoAnswers)).await;
+    assert_ne!(second.handle.addresses(), before.addresses);
+    second.say(&first);
+    first.hears(2).await;
+    third.say(&first);
+    first.hears(3).await;
+    // The third knows only where it was; whoever cannot be reached is asked after.
+    eventually("the third has found it", || {
+        third.say(&second);
+        second.heard() > 0
+    })
+    .await;
+    assert!(third.handle.record(second.me()).unwrap().number > before.number);
+    for station in [first, second, third] {
+        station.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_that_dial_each_other_at_once_end_with_one_connection() {
+    let first = Station::first().await;
+    let second = Station::join(&first).await;
+    second.say(&first);
+    first.hears(1).await;
+    let (identity, cabinet) = second.stop().await;
+    // Both know each other, and neither has a connection: both dial.
+    let second = Station::start(identity, cabinet, settings(), Arc::new(NoAnswers)).await;
+    for round in 0..20 {
+        first.say(&second);
+        second.say(&first);
+        first.hears(2 + round).await;
+        second.hears(1 + round).await;
+    }
+    eventually("one connection is left on each side", || {
+        first.handle.counts().connections == 1 && second.handle.counts().connections == 1
+    })
+    .await;
+    first.stop().await;
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_connection_lapses_and_a_kept_one_does_not() {
+    let quick = Settings { idle: Duration::from_secs(1), ..settings() };
+    let first = Station::first_with(quick.clone(), Arc::new(NoAnswers)).await;
+    let second = Station::join_with(&first, settings(), Arc::new(NoAnswers)).await;
+    let third = Station::join_with(&first, settings(), Arc::new(NoAnswers)).await;
+    let mut events = first.handle.events();
+    second.say(&first);
+    third.say(&first);
+    first.hears(2).await;
+    first.handle.keep(third.me(), true);
+    let (lapsed, kept) = (second.me(), third.me());
+    event(&mut events, "the lapse", |event| *event == Event::Parted { node: lapsed, reason: Reason::Idle })
+        .await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let connected =
+        |node| first.handle.peer_facts().iter().any(|facts| facts.node == node && facts.connected);
+    assert!(connected(kept) && !connected(lapsed));
+    // What lapsed is made anew when there is something to say.
+    first.say(&second);
+    second.hears(1).await;
+    for station in [first, second, third] {
+        station.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn message_to_a_node_that_nobody_knows_is_dropped_and_counted() {
+    let first = Station::first().await;
+    first.say_to(shoal_model::NodeId(7));
+    let unknown =
+        || first.handle.counts().dropped.get(&shoal_daemon::network::quic::Drop::UnknownPeer).copied();
+    eventually("it is given up", || unknown() == Some(1)).await;
+    // To oneself there is always a way.
+    first.say(&first);
+    first.stop().await;
+}

@@ -1,0 +1,8 @@
+//! Nodes that speak over real sockets on loopback: tickets, hellos, messages, deaths, questions, and bad company.
+
+mod bytes;
+mod company;
+mod life;
+mod questions;
+mod station;
+mod tickets;
