@@ -60,11 +60,16 @@
 //! What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one process,
 //! sockets come; the [`Journal`] is a plain file, a database that users can look into may come.
 
+pub mod assembly;
 pub mod clock;
 pub mod driver;
+pub mod elsewhere;
 pub mod executor;
+pub mod http;
 pub mod inbox;
 pub mod network;
+pub mod service;
+pub mod settings;
 pub mod store;
 
 pub use clock::Clock;

@@ -1,6 +1,7 @@
 //! Carries messages between nodes.
 
 pub mod local;
+pub mod tickets;
 
 use shoal_model::NodeId;
 

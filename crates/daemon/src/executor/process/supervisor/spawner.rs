@@ -30,7 +30,7 @@ const THREADS_MAX: usize = 16;
 const NOT_FOUND: i32 = 127;
 const NOT_RUN: i32 = 126;
 /// Where programs are looked for when the supervisor itself was not told.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(in super::super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// What a task sees of the supervisor's environment; all else is the job's own or ours.
 const INHERITED: [&str; 8] = ["HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
@@ -197,7 +197,7 @@ impl Shared {
 }
 
 /// Where a program lies: looked for in `path` unless its name says where, as seen from the task's folder.
-fn find(name: &OsStr, path: &OsStr, folder: &Path) -> io::Result<PathBuf> {
+pub(in super::super) fn find(name: &OsStr, path: &OsStr, folder: &Path) -> io::Result<PathBuf> {
     if name.as_encoded_bytes().contains(&b'/') {
         return Ok(folder.join(name));
     }
