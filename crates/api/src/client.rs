@@ -99,7 +99,7 @@ impl Client {
     /// Submits a job, and waits up to `wait` for its plan.
     pub fn submit(&self, envelope: &Envelope, wait: Span) -> Result<JobStatus, ClientError> {
         let request = self.post("/jobs").query("wait", SpanText(wait).to_string()).content_type(ENVELOPE);
-        self.read(self.patiently(request, wait).send(&envelope.to_bytes()[..]))
+        self.read(patiently(request, wait).send(&envelope.to_bytes()[..]))
     }
 
     /// What is known of a job.
@@ -146,7 +146,7 @@ impl Client {
         };
         let request = self.get(&self.of_job(job, "/wait")).query("until", word);
         let request = request.query("most", SpanText(most).to_string());
-        self.read(self.patiently(request, most).call())
+        self.read(patiently(request, most).call())
     }
 
     /// An output of a job, to be read to its end; with `follow`, that is the job's.
@@ -224,17 +224,13 @@ impl Client {
     }
 
     fn get(&self, path: &str) -> RequestBuilder<WithoutBody> {
-        self.agent.get(format!("{}{path}", self.base)).header("authorization", &self.bearer)
+        let request = self.agent.get(format!("{}{path}", self.base));
+        patiently(request.header("authorization", &self.bearer), Span::ZERO)
     }
 
     fn post(&self, path: &str) -> RequestBuilder<WithBody> {
-        self.agent.post(format!("{}{path}", self.base)).header("authorization", &self.bearer)
-    }
-
-    /// Waits for the answer as long as it may take.
-    fn patiently<B>(&self, request: RequestBuilder<B>, wait: Span) -> RequestBuilder<B> {
-        let most = Duration::from_micros(wait.as_micros()).saturating_add(PATIENCE);
-        request.config().timeout_recv_response(Some(most)).build()
+        let request = self.agent.post(format!("{}{path}", self.base));
+        patiently(request.header("authorization", &self.bearer), Span::ZERO)
     }
 
     fn answer(&self, answer: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, ClientError> {
@@ -262,4 +258,10 @@ impl Client {
         let body = response.body_mut().with_config().limit(ANSWER_MAX);
         body.read_json().map_err(|error| ClientError::Nonsense(error.to_string()))
     }
+}
+
+/// Waits for the answer as long as it may take.
+fn patiently<B>(request: RequestBuilder<B>, wait: Span) -> RequestBuilder<B> {
+    let most = Duration::from_micros(wait.as_micros()).saturating_add(PATIENCE);
+    request.config().timeout_recv_response(Some(most)).build()
 }

@@ -57,6 +57,7 @@
 //!
 //! That real nodes tell their users what simulated ones do is `tests/conformance`: one script for each conversation, and
 //! an arm for each way to run it. A machine is a [`Pretend`], which only takes time, or a [`Process`], which runs programs.
+//! Users reach a node through its [`service`], over [`http`] or from other nodes ([`elsewhere`]); [`assembly`] joins all.
 //! What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one process,
 //! sockets come; the [`Journal`] is a plain file, a database that users can look into may come.
 

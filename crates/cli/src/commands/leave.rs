@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
             Err(ClientError::NotRunning { .. } | ClientError::Broken(_)) if told.is_some() => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        if told != Some((leaving.running, leaving.open)) {
+        if told != Some((leaving.running, leaving.open)) && !leaving.done {
             told = Some((leaving.running, leaving.open));
             eprintln!("waits for {} task(s) that run and {} job(s)", leaving.running, leaving.open);
         }

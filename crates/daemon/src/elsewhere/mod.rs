@@ -229,9 +229,9 @@ impl Reply {
     }
 
     /// Reads an answer of another node: its head now, the rest as it comes.
-    pub async fn receive(from: NodeId, mut parts: Parts) -> Result<Reply, Unreachable> {
+    pub async fn receive(from: NodeId, mut parts: Parts, patience: Duration) -> Result<Reply, Unreachable> {
         let nonsense = |why: &str| Unreachable { node: from, why: why.to_owned() };
-        let head = tokio::time::timeout(PATIENCE, parts.recv()).await;
+        let head = tokio::time::timeout(patience, parts.recv()).await;
         let head = head.map_err(|_| nonsense("it does not answer"))?;
         let head = head.ok_or_else(|| nonsense("it broke off"))?;
         let head: Head = serde_json::from_slice(&head).map_err(|_| nonsense("its answer makes no sense"))?;
@@ -260,6 +260,23 @@ impl Reply {
 }
 
 impl Question {
+    /// How long its answer may take to begin.
+    pub fn patience(&self) -> Duration {
+        match self {
+            Question::Wait { most_ms, .. } => PATIENCE.saturating_add(Duration::from_millis(*most_ms)),
+            Question::Find { .. }
+            | Question::Status { .. }
+            | Question::Cancel { .. }
+            | Question::Why { .. }
+            | Question::Events { .. }
+            | Question::Logs { .. }
+            | Question::Output { .. }
+            | Question::Node
+            | Question::Machine
+            | Question::Calendar { .. } => PATIENCE,
+        }
+    }
+
     /// The question as bytes.
     pub fn write(&self) -> Bytes {
         serde_json::to_vec(self).expect("a question is plain data").into()

@@ -85,8 +85,7 @@ impl Service {
         if node == self.setting.me {
             return Ok(Reply::json(200, &self.calendar(span).await?));
         }
-        let question = Question::Calendar { span_ms: span.as_micros() / 1_000 }.write();
-        Ok(Reply::receive(node, self.elsewhere.ask(node, question).await?).await?)
+        self.ask_node(node, &Question::Calendar { span_ms: span.as_micros() / 1_000 }).await
     }
 
     /// This node, and the program that drives it.

@@ -192,7 +192,8 @@ impl Service {
         for node in self.elsewhere.members() {
             let (elsewhere, question) = (std::sync::Arc::clone(&self.elsewhere), question.clone());
             asked.spawn(async move {
-                let ask = async { Reply::receive(node, elsewhere.ask(node, question).await?).await };
+                let ask =
+                    async { Reply::receive(node, elsewhere.ask(node, question).await?, PATIENCE).await };
                 let reply = tokio::time::timeout(PATIENCE, ask).await.ok()?.ok()?;
                 Some((node, reply))
             });

@@ -104,8 +104,7 @@ impl Service {
         if node == self.setting.me {
             return self.output(job, query).await;
         }
-        let question = Question::Output { job, query }.write();
-        Ok(Reply::receive(node, self.elsewhere.ask(node, question).await?).await?)
+        self.ask_node(node, &Question::Output { job, query }).await
     }
 
     /// An output of a task that ran or runs here.

@@ -21,7 +21,13 @@ impl Service {
         if owner == self.setting.me {
             return self.answer_here(question).await;
         }
-        Ok(Reply::receive(owner, self.elsewhere.ask(owner, question.write()).await?).await?)
+        self.ask_node(owner, &question).await
+    }
+
+    /// Has another node answer a question.
+    pub(super) async fn ask_node(&self, node: NodeId, question: &Question) -> Result<Reply, Wrong> {
+        let parts = self.elsewhere.ask(node, question.write()).await?;
+        Ok(Reply::receive(node, parts, question.patience()).await?)
     }
 
     /// Answers a question from what is here.
