@@ -349,7 +349,7 @@ mod tests {
             story.add(Time::from_secs(at), started(1, at));
         }
         assert_eq!(story.started(), Some((Time::from_secs(10), Time::from_secs(12))));
-        let text = &story.views().last().unwrap().text;
+        let text = story.views().pop().unwrap().text;
         assert_eq!(text, "3 tasks started, 2s apart");
     }
 
