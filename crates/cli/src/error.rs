@@ -3,6 +3,9 @@
 use std::io;
 use std::process::ExitCode;
 
+use shoal_api::{ClientError, HomeError};
+use shoal_daemon::assembly::StartError;
+use shoal_daemon::{home, store};
 use shoal_simulator::report::FolderError;
 use shoal_simulator::workload::WorkloadError;
 use shoal_simulator::{reproduce, scenario, study};
@@ -129,6 +132,74 @@ impl From<FolderError> for Error {
             FolderError::NotEmpty(_) => told.hint("--force replaces what is there"),
             FolderError::NotAFolder(_) => told,
             FolderError::Unwritable { .. } => told.hint("--out names the folder for the results"),
+        }
+    }
+}
+
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Error {
+        match error {
+            ClientError::NotRunning { ref home } => {
+                let told = Error::internal(error.to_string());
+                told.hint(
+                    "start one with `shoal node --background`, or in another terminal with `shoal node`",
+                )
+                .hint(format!("another folder than {}: --home, or SHOAL_HOME", home.path().display()))
+            }
+            ClientError::Home(error) => Error::from(error),
+            ClientError::Refused { status, problem } => {
+                // What was asked for, or the node's own trouble.
+                let told = match status {
+                    400..=499 => Error::user(problem.error),
+                    _ => Error::internal(problem.error),
+                };
+                let told = problem.candidates.iter().fold(told, |told, job| told.hint(format!("job {job}")));
+                match problem.hint {
+                    Some(hint) => told.hint(hint),
+                    None => told,
+                }
+            }
+            ClientError::Broken(_) | ClientError::Nonsense(_) => Error::internal(error.to_string()),
+        }
+    }
+}
+
+impl From<HomeError> for Error {
+    fn from(error: HomeError) -> Error {
+        let told = Error::config(error.to_string());
+        match error {
+            HomeError::Nowhere | HomeError::Io { .. } => told.hint("--home DIR names a folder for the node"),
+            HomeError::Open(_) | HomeError::Nonsense { .. } | HomeError::NotRunning(_) => told,
+        }
+    }
+}
+
+impl From<StartError> for Error {
+    fn from(error: StartError) -> Error {
+        let config = Error::config(error.to_string());
+        let internal = Error::internal(error.to_string());
+        match error {
+            StartError::Home(error) => Error::from(error),
+            StartError::Folder(home::Error::Locked { .. }) | StartError::Store(store::Error::Locked(_)) => {
+                config.hint("`shoal status` with the same --home asks the node that runs there")
+            }
+            StartError::Settings(_)
+            | StartError::NotLoopback(_)
+            | StartError::Folder(_)
+            | StartError::Identity(_)
+            | StartError::Ticket(_)
+            | StartError::Join(_)
+            | StartError::OtherGrid
+            | StartError::GridSettings
+            | StartError::Machine(_)
+            | StartError::Network(_) => config,
+            StartError::Store(_)
+            | StartError::Cabinet(_)
+            | StartError::Grid(_)
+            | StartError::Executor(_)
+            | StartError::Fault(_)
+            | StartError::Io { .. } => internal,
+            StartError::Listen { .. } => config.hint("--http 127.0.0.1:0 takes any port that is free"),
         }
     }
 }

@@ -4,14 +4,16 @@
 //! sense, and 1 when something else went wrong.
 
 mod commands;
+mod context;
 mod error;
-mod home;
+mod job;
 mod output;
 mod progress;
+mod show;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 /// A job scheduler with no head node, and the simulator that runs the same code.
 #[derive(Debug, Parser)]
@@ -20,13 +22,18 @@ struct Arguments {
     #[command(subcommand)]
     command: commands::Command,
     #[command(flatten)]
-    output: output::Options,
+    context: context::Context,
 }
 
 fn main() -> ExitCode {
-    let Arguments { command, output } = Arguments::parse();
-    match command.run(output) {
+    let Arguments { command, context } = Arguments::parse();
+    match command.run(&context) {
         Ok(code) => code,
         Err(error) => error.tell(),
     }
+}
+
+/// The whole command tree, for completions and manual pages.
+fn tree() -> clap::Command {
+    Arguments::command()
 }

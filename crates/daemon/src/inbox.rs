@@ -97,12 +97,22 @@ impl<P: Protocol> Mailbox<P> {
     /// Not for the thread that drives the node (a report, an executor): it would wait for itself.
     pub fn look<T: Send + 'static>(&self, see: impl FnOnce(&P) -> T + Send + 'static) -> Result<T, Refused> {
         let (sender, receiver) = mpsc::channel();
+        // Who asked may have gone; then nobody misses the answer.
+        self.look_then(see, move |seen| drop(sender.send(seen)))?;
+        receiver.recv().map_err(|_| Refused::Stopped)
+    }
+
+    /// The same without waiting: what was seen is handed over on the thread that drives the node, which must not wait
+    /// for it. Where the node stops before, `hand_over` is dropped.
+    pub fn look_then<T: Send + 'static>(
+        &self,
+        see: impl FnOnce(&P) -> T + Send + 'static,
+        hand_over: impl FnOnce(T) + Send + 'static,
+    ) -> Result<(), Refused> {
         self.request(Entry::Look(Box::new(move |core| {
             let seen = see(core);
-            // Who asked may have gone; then nobody misses the answer.
-            Box::new(move || drop(sender.send(seen)))
-        })))?;
-        receiver.recv().map_err(|_| Refused::Stopped)
+            Box::new(move || hand_over(seen))
+        })))
     }
 
     /// Makes the right to end one action.

@@ -59,21 +59,27 @@
 //!
 //! That real nodes tell their users what simulated ones do is `tests/conformance`: one script for each conversation, and
 //! an arm for each way to run it. A machine is a [`Pretend`], which only takes time, or a [`Process`], which runs programs.
+//! Users reach a node through its [`service`], over [`http`] or from other nodes ([`elsewhere`]); [`assembly`] joins all.
 //! What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one process,
 //! [`network::quic`] those of a grid. A node's records are in a database that its owner can look into; the supervisor of its
 //! tasks keeps a [`Journal`], a plain file, because it is to stay small.
 
+pub mod assembly;
 pub mod cabinet;
 pub mod clock;
 pub mod doctor;
 pub mod driver;
+pub mod elsewhere;
 pub mod executor;
 pub mod home;
+pub mod http;
 pub mod identity;
 pub mod inbox;
 pub mod machine;
 pub mod membership;
 pub mod network;
+pub mod service;
+pub mod settings;
 pub mod store;
 
 pub use cabinet::{Cabinet, MemoryCabinet};

@@ -5,16 +5,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 use shoal_daemon::doctor::{self, Finding, Verdict};
 
+use crate::context::Context;
 use crate::error::Error;
-use crate::home;
-use crate::output::{self, Table};
-
-/// What to look at.
-#[derive(Debug, clap::Args)]
-pub struct Arguments {
-    #[command(flatten)]
-    home: home::Options,
-}
+use crate::output::Table;
 
 /// What is printed as JSON.
 #[derive(Serialize)]
@@ -25,12 +18,12 @@ struct Printed<'a> {
 }
 
 /// Looks, and ends with 1 if something must be done.
-pub fn run(arguments: &Arguments, output: output::Options) -> Result<ExitCode, Error> {
-    let home = arguments.home.home()?;
+pub fn run(context: &Context) -> Result<ExitCode, Error> {
+    let home = shoal_daemon::Home::at(context.home()?.path());
     let findings = doctor::examine(&home);
     let verdict = doctor::worst(&findings);
     let printed = Printed { home: home.path().display().to_string(), verdict, findings: &findings };
-    output.print(&printed, || table(&findings))?;
+    context.output.print(&printed, || table(&findings))?;
     Ok(match verdict {
         Verdict::Ok | Verdict::Warning => ExitCode::SUCCESS,
         Verdict::Problem => ExitCode::FAILURE,

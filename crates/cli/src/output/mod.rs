@@ -22,6 +22,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether results are for programs.
+    pub fn is_json(self) -> bool {
+        self.json
+    }
+
     /// Prints results to stdout.
     pub fn print<T: Display>(self, data: &impl Serialize, table: impl FnOnce() -> T) -> Result<(), Error> {
         let text = if self.json { json::render(data)? } else { table().to_string() };

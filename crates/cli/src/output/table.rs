@@ -27,6 +27,13 @@ impl Table {
         table
     }
 
+    /// A table with these columns, all of them words; as wide as the terminal.
+    pub fn texts<const COLUMNS: usize>(columns: [&str; COLUMNS]) -> Table {
+        let mut table = Table::plain();
+        table.table.set_header(columns);
+        table
+    }
+
     /// A table of titles and what belongs to them.
     pub fn plain() -> Table {
         let mut table = comfy_table::Table::new();

@@ -9,6 +9,9 @@
 //! node.key      who this node is
 //! token         what lets a user speak to it
 //! node.toml     what its owner says of it
+//! address       where programs on this machine reach it, while it runs
+//! history/      what happened to jobs, for people
+//! log           what a node in the background has to say
 //! run/          sockets, and whatever else a life of the daemon needs
 //! supervisor/   tasks/        see the executor of real processes
 //! ```
@@ -17,7 +20,6 @@
 //! ours: whoever mistypes a path must not find a node's files among their own.
 
 mod lock;
-mod place;
 mod room;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -27,7 +29,6 @@ use std::path::{Path, PathBuf};
 
 pub use lock::Lock;
 pub(crate) use lock::patiently;
-pub use place::{NoPlace, resolve};
 pub use room::{LEAST, RESERVE, Room, TooLittle, free};
 
 /// The layout that this program knows.

@@ -2,6 +2,7 @@
 
 pub mod local;
 pub mod quic;
+pub mod tickets;
 pub mod wire;
 
 use shoal_model::NodeId;

@@ -38,7 +38,7 @@ pub struct Journal<R: Record> {
     path: PathBuf,
     file: File,
     salt: Salt,
-    /// Where the next frame begins; all before is durable.
+    /// Where the next frame begins; all before is durable after a sync.
     end: u64,
     /// The frame to come: room for its head, then entries.
     pending: Vec<u8>,
@@ -46,6 +46,8 @@ pub struct Journal<R: Record> {
     index: BTreeMap<R::Key, Place>,
     /// The bytes of those entries.
     live: u64,
+    /// Something was written since the last sync.
+    unsynced: bool,
     /// A write has begun and not ended well.
     failed: bool,
     /// Held, never read.
@@ -133,6 +135,7 @@ impl<R: Storable> Journal<R> {
             pending: vec![0; HEAD],
             index,
             live,
+            unsynced: false,
             failed: false,
             _lock: lock,
         };
@@ -167,11 +170,25 @@ impl<R: Storable> Journal<R> {
         Ok(Place { offset: self.end + start as u64, length: bytes as u32, crc })
     }
 
+    /// Writes what was saved, and does not wait until it is durable: it survives the death of this process, and a power
+    /// cut once the next [`Store::sync`] has returned.
+    pub fn write(&mut self) -> Result<(), Error> {
+        self.once(Journal::write_pending)
+    }
+
     fn write_frame(&mut self) -> Result<(), Error> {
+        self.write_pending()?;
+        if std::mem::take(&mut self.unsynced) {
+            self.file.sync_data().map_err(Error::io("sync", &self.path))?;
+        }
+        Ok(())
+    }
+
+    fn write_pending(&mut self) -> Result<(), Error> {
         if self.pending.len() > HEAD {
             self.salt.seal(&mut self.pending, self.end);
             self.file.write_all(&self.pending).map_err(Error::io("write", &self.path))?;
-            self.file.sync_data().map_err(Error::io("sync", &self.path))?;
+            self.unsynced = true;
             self.end += self.pending.len() as u64;
             self.pending.truncate(HEAD);
         }

@@ -173,6 +173,16 @@ impl Node {
         self.work.iter().flat_map(|work| work.owned.iter().map(|(&job, owned)| (job, owned)))
     }
 
+    /// A job that this node owns.
+    pub fn job(&self, job: JobId) -> Option<&Owned> {
+        self.work.as_ref()?.owned.get(&job)
+    }
+
+    /// What has become of a task of this node.
+    pub fn task(&self, task: Task) -> Option<TaskState> {
+        self.work.as_ref()?.tasks.get(&task).map(|running| running.state)
+    }
+
     /// The tasks of this node, and what has become of them.
     pub fn tasks(&self) -> impl Iterator<Item = (Task, TaskState)> {
         self.work.iter().flat_map(|work| work.tasks.iter().map(|(&task, running)| (task, running.state)))

@@ -44,11 +44,11 @@ impl Layout {
     }
 
     pub fn job(&self, task: Task) -> PathBuf {
-        self.home.join("tasks").join(task.job.to_string())
+        job(&self.home, task)
     }
 
     pub fn attempt(&self, task: Task) -> PathBuf {
-        self.job(task).join(format!("{}-{}", task.epoch.0, task.rank.0))
+        attempt(&self.home, task)
     }
 
     /// Does something with the address of the socket.
@@ -59,6 +59,15 @@ impl Layout {
         let folder = File::open(self.supervisor())?;
         act(PathBuf::from(format!("/proc/self/fd/{}/socket", folder.as_raw_fd())))
     }
+}
+
+fn job(home: &Path, task: Task) -> PathBuf {
+    home.join("tasks").join(task.job.to_string())
+}
+
+/// The working folder of one attempt.
+pub(super) fn attempt(home: &Path, task: Task) -> PathBuf {
+    job(home, task).join(format!("{}-{}", task.epoch.0, task.rank.0))
 }
 
 #[cfg(test)]

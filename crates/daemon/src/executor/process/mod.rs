@@ -34,14 +34,16 @@ mod words;
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use shoal_model::{NodeId, Size, Span, Time};
-use shoal_protocols::node::{Action, Node};
+use shoal_model::job::Work;
+use shoal_model::{Job, NodeId, Size, Span, Time};
+use shoal_protocols::node::{Action, Node, Task};
 
 pub use words::{Ended, Keep, Usage};
 
@@ -151,6 +153,32 @@ impl Launch {
         let program = "/proc/self/exe".into();
         Launch { program, arguments: arguments.into_iter().map(Into::into).collect() }
     }
+}
+
+/// The working folder of a task of the node in a folder, with its outputs.
+pub fn folder_of(home: &Path, task: Task) -> PathBuf {
+    layout::attempt(home, task)
+}
+
+/// Whether a job's program can be run on this machine, in the environment of this process; why not, if not.
+///
+/// A script is run by its interpreter, and a path that is not absolute is seen from the task's folder: of neither is
+/// anything known before.
+pub fn can_run(job: &Job) -> io::Result<()> {
+    let Work::Command(argv) = &job.work else { return Ok(()) };
+    let Some(name) = argv.first() else { return Ok(()) };
+    if name.contains('/') && !Path::new(name).is_absolute() {
+        return Ok(());
+    }
+    let own = std::env::var_os("PATH");
+    let set = job.environment.as_ref().and_then(|environment| environment.get("PATH"));
+    let path = set.map(OsString::from).or(own).unwrap_or_else(|| supervisor::PATH.into());
+    supervisor::find(name.as_ref(), &path, Path::new("/")).and_then(|program| {
+        match std::fs::metadata(program)? {
+            facts if facts.is_file() && facts.permissions().mode() & 0o111 != 0 => Ok(()),
+            _ => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    })
 }
 
 impl Process {

@@ -193,7 +193,7 @@ mod tests {
         assert!(error.contains("needs 2 GPUs"), "{error}");
         assert_eq!(numbers(&grants.take(&order(3, 0, 500)).unwrap()), [2]);
         assert_eq!(numbers(&grants.take(&order(4, 0, 500)).unwrap()), [2]);
-        assert_eq!(numbers(&grants.take(&order(5, 0, 0)).unwrap()), []);
+        assert_eq!(numbers(&grants.take(&order(5, 0, 0)).unwrap()), [] as [u32; 0]);
         grants.give_back(order(1, 0, 0).task);
         assert_eq!(numbers(&grants.take(&order(6, 0, 1_000)).unwrap()), [0]);
         assert_eq!(Grants::of(vec![0], vec![]).take(&order(1, 0, 1_000)).unwrap().gpus, None);

@@ -48,6 +48,7 @@ use nix::unistd::setsid;
 use shoal_protocols::node::{Exit, Task};
 
 pub use ledger::{ENDED_FOR, ENDED_MAX};
+pub(super) use spawner::{PATH, find};
 
 use super::layout::Layout;
 use super::words::{Answer, Ended, Request, Usage};

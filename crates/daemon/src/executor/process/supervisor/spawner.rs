@@ -34,7 +34,7 @@ const THREADS_MAX: usize = 16;
 const NOT_FOUND: i32 = 127;
 const NOT_RUN: i32 = 126;
 /// Where programs are looked for when the supervisor itself was not told.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(in super::super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The most bytes of the list of a job's nodes: the system gives no program a longer variable than twice that.
 const NODELIST_BYTES_MAX: usize = 64 << 10;
 /// What a task sees of the supervisor's environment; all else is the job's own or ours.
@@ -291,7 +291,7 @@ fn pin(cpus: &CpuSet) -> bool {
 }
 
 /// Where a program lies: looked for in `path` unless its name says where, as seen from the task's folder.
-fn find(name: &OsStr, path: &OsStr, folder: &Path) -> io::Result<PathBuf> {
+pub(in super::super) fn find(name: &OsStr, path: &OsStr, folder: &Path) -> io::Result<PathBuf> {
     if name.as_encoded_bytes().contains(&b'/') {
         return Ok(folder.join(name));
     }

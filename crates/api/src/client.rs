@@ -1,0 +1,267 @@
+//! Asks the node that runs in a folder, and waits for its answer.
+
+use std::io::{self, Read};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use shoal_model::units::SpanText;
+use shoal_model::{Envelope, Span};
+use ureq::http::Response;
+use ureq::typestate::{WithBody, WithoutBody};
+use ureq::{Agent, Body, RequestBuilder};
+
+use crate::grid::{CalendarView, Doctor, Info, Leaving, NodeList, Ticket};
+use crate::home::{Home, HomeError};
+use crate::job::{JobPage, JobStatus, Until, Why};
+use crate::logs::LogQuery;
+use crate::problem::Problem;
+use crate::{ENVELOPE, PREFIX};
+
+/// How long an answer may take, beyond what was asked to be waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The most bytes of an answer that is read at once.
+const ANSWER_MAX: u64 = 64 << 20;
+
+/// A node to ask.
+pub struct Client {
+    agent: Agent,
+    base: String,
+    bearer: String,
+    home: Home,
+}
+
+/// Why there is no answer, or not the one that was hoped for.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody is there to ask.
+    #[error("no node runs in {}", home.path().display())]
+    NotRunning {
+        /// Where it should.
+        home: Home,
+    },
+    /// The folder is of no use.
+    #[error(transparent)]
+    Home(HomeError),
+    /// The node says no.
+    #[error("{}", problem.error)]
+    Refused {
+        /// The number of the answer, as HTTP counts.
+        status: u16,
+        /// What it says.
+        problem: Box<Problem>,
+    },
+    /// The connection broke.
+    #[error("the node does not answer: {0}")]
+    Broken(String),
+    /// It answers something else.
+    #[error("the node's answer makes no sense: {0}")]
+    Nonsense(String),
+}
+
+/// Which jobs to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobQuery {
+    /// In these states only, by their names and with commas between; in any, if empty.
+    pub state: String,
+    /// With this in their names only.
+    pub name: Option<String>,
+    /// How many on a page.
+    pub limit: Option<usize>,
+    /// Where the page begins.
+    pub cursor: Option<String>,
+}
+
+impl Client {
+    /// The node that runs in a folder.
+    pub fn of(home: &Home) -> Result<Client, ClientError> {
+        let wrong = |error| match error {
+            HomeError::NotRunning(_) => ClientError::NotRunning { home: home.clone() },
+            error => ClientError::Home(error),
+        };
+        let address = home.address().map_err(wrong)?;
+        let token = home.token().map_err(wrong)?;
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            // What the environment says of proxies is about other machines.
+            .proxy(None)
+            .build();
+        let bearer = format!("Bearer {token}");
+        let base = format!("http://{address}{PREFIX}");
+        Ok(Client { agent: Agent::new_with_config(config), base, bearer, home: home.clone() })
+    }
+
+    /// The folder of the node.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Submits a job, and waits up to `wait` for its plan.
+    pub fn submit(&self, envelope: &Envelope, wait: Span) -> Result<JobStatus, ClientError> {
+        let request = self.post("/jobs").query("wait", SpanText(wait).to_string()).content_type(ENVELOPE);
+        self.read(patiently(request, wait).send(&envelope.to_bytes()[..]))
+    }
+
+    /// What is known of a job.
+    pub fn job(&self, job: &str) -> Result<JobStatus, ClientError> {
+        self.read(self.get(&self.of_job(job, "")).call())
+    }
+
+    /// A page of jobs, the last accepted first.
+    pub fn jobs(&self, query: &JobQuery) -> Result<JobPage, ClientError> {
+        self.page("/jobs", query)
+    }
+
+    /// A page of the jobs that have not ended, those that start first first.
+    pub fn queue(&self, query: &JobQuery) -> Result<JobPage, ClientError> {
+        self.page("/queue", query)
+    }
+
+    /// Takes a job back.
+    pub fn cancel(&self, job: &str) -> Result<JobStatus, ClientError> {
+        self.read(self.post(&self.of_job(job, "/cancel")).send_empty())
+    }
+
+    /// Holds a job back.
+    pub fn hold(&self, job: &str) -> Result<JobStatus, ClientError> {
+        self.read(self.post(&self.of_job(job, "/hold")).send_empty())
+    }
+
+    /// Lets a job go on that was held back.
+    pub fn release(&self, job: &str) -> Result<JobStatus, ClientError> {
+        self.read(self.post(&self.of_job(job, "/release")).send_empty())
+    }
+
+    /// Why a job is where it is.
+    pub fn why(&self, job: &str) -> Result<Why, ClientError> {
+        self.read(self.get(&self.of_job(job, "/why")).call())
+    }
+
+    /// Waits for something, at most so long, and says how far the job is then.
+    pub fn wait(&self, job: &str, until: Until, most: Span) -> Result<JobStatus, ClientError> {
+        let word = match until {
+            Until::Planned => "planned",
+            Until::Started => "started",
+            Until::Ended => "ended",
+        };
+        let request = self.get(&self.of_job(job, "/wait")).query("until", word);
+        let request = request.query("most", SpanText(most).to_string());
+        self.read(patiently(request, most).call())
+    }
+
+    /// An output of a job, to be read to its end; with `follow`, that is the job's.
+    pub fn logs(&self, job: &str, query: &LogQuery) -> Result<impl Read + use<>, ClientError> {
+        let mut request = self.get(&self.of_job(job, "/logs")).query("stream", query.stream.name());
+        request = request.query("rank", query.rank.to_string()).query("offset", query.offset.to_string());
+        if let Some(epoch) = query.epoch {
+            request = request.query("epoch", epoch.to_string());
+        }
+        if let Some(tail) = query.tail {
+            request = request.query("tail", tail.to_string());
+        }
+        if query.follow {
+            request = request.query("follow", "true");
+        }
+        let response = self.answer(request.call())?;
+        Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
+    }
+
+    /// The nodes of the grid.
+    pub fn nodes(&self) -> Result<NodeList, ClientError> {
+        self.read(self.get("/nodes").call())
+    }
+
+    /// What is reserved on a node, or on this one, from now on.
+    pub fn calendar(&self, node: Option<&str>, span: Span) -> Result<CalendarView, ClientError> {
+        let mut request = self.get("/calendar").query("span", SpanText(span).to_string());
+        if let Some(node) = node {
+            request = request.query("node", node);
+        }
+        self.read(request.call())
+    }
+
+    /// The node itself.
+    pub fn info(&self) -> Result<Info, ClientError> {
+        self.read(self.get("").call())
+    }
+
+    /// How the node feels.
+    pub fn doctor(&self) -> Result<Doctor, ClientError> {
+        self.read(self.get("/doctor").call())
+    }
+
+    /// A ticket for another machine.
+    pub fn ticket(&self, lasts: Span) -> Result<Ticket, ClientError> {
+        self.read(self.post("/tickets").query("lasts", SpanText(lasts).to_string()).send_empty())
+    }
+
+    /// Has the node leave the grid once it has nothing left to do, or at once.
+    pub fn leave(&self, now: bool) -> Result<Leaving, ClientError> {
+        self.read(self.post("/leave").query("now", now.to_string()).send_empty())
+    }
+
+    fn page(&self, path: &str, query: &JobQuery) -> Result<JobPage, ClientError> {
+        let mut request = self.get(path);
+        if !query.state.is_empty() {
+            request = request.query("state", &query.state);
+        }
+        if let Some(name) = &query.name {
+            request = request.query("name", name);
+        }
+        if let Some(limit) = query.limit {
+            request = request.query("limit", limit.to_string());
+        }
+        if let Some(cursor) = &query.cursor {
+            request = request.query("cursor", cursor);
+        }
+        self.read(request.call())
+    }
+
+    /// The path of a job. What could be taken for another path is no id, and is sent as one that nobody knows.
+    fn of_job(&self, job: &str, more: &str) -> String {
+        let plain = !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        format!("/jobs/{}{more}", if plain { job } else { "-" })
+    }
+
+    fn get(&self, path: &str) -> RequestBuilder<WithoutBody> {
+        let request = self.agent.get(format!("{}{path}", self.base));
+        patiently(request.header("authorization", &self.bearer), Span::ZERO)
+    }
+
+    fn post(&self, path: &str) -> RequestBuilder<WithBody> {
+        let request = self.agent.post(format!("{}{path}", self.base));
+        patiently(request.header("authorization", &self.bearer), Span::ZERO)
+    }
+
+    fn answer(&self, answer: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, ClientError> {
+        let mut response = answer.map_err(|error| match error {
+            // A file that a killed node left behind.
+            ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                ClientError::NotRunning { home: self.home.clone() }
+            }
+            error => ClientError::Broken(error.to_string()),
+        })?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = response.body_mut().with_config().limit(ANSWER_MAX);
+        let problem = body.read_json().unwrap_or_else(|_| Problem::new(format!("the node says {status}")));
+        Err(ClientError::Refused { status: status.as_u16(), problem: Box::new(problem) })
+    }
+
+    fn read<T: DeserializeOwned>(
+        &self,
+        answer: Result<Response<Body>, ureq::Error>,
+    ) -> Result<T, ClientError> {
+        let mut response = self.answer(answer)?;
+        let body = response.body_mut().with_config().limit(ANSWER_MAX);
+        body.read_json().map_err(|error| ClientError::Nonsense(error.to_string()))
+    }
+}
+
+/// Waits for the answer as long as it may take.
+fn patiently<B>(request: RequestBuilder<B>, wait: Span) -> RequestBuilder<B> {
+    let most = Duration::from_micros(wait.as_micros()).saturating_add(PATIENCE);
+    request.config().timeout_recv_response(Some(most)).build()
+}

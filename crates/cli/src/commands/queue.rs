@@ -1,0 +1,26 @@
+//! `shoal queue`: the jobs that have not ended, by their start.
+
+use shoal_api::JobQuery;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::show::{self, Clock};
+
+/// How much of it.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// List so many
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+}
+
+/// Lists the queue.
+pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let query = JobQuery { limit: Some(arguments.limit.into()), ..JobQuery::default() };
+    let page = context.client()?.queue(&query)?;
+    context.output.print(&page, || show::jobs(&page.jobs, &Clock::read()))?;
+    if page.next.is_some() {
+        eprintln!("there are more: --limit lists more of them");
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! `shoal wait`: until jobs are over.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use shoal_api::{Client, JobStatus, Until};
+use shoal_model::Span;
+use shoal_model::units::SpanText;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::show;
+
+/// How long one question waits.
+const ASKED: Span = Span::from_secs(50);
+/// What the program ends with when the time is up, as `timeout` does.
+const TIME_IS_UP: u8 = 124;
+
+/// What to wait for.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Ids of jobs, shortened as long as they are unambiguous
+    #[arg(required = true, value_name = "JOB")]
+    jobs: Vec<String>,
+    /// How long at most; ends with 124 then
+    #[arg(long, value_name = "SPAN")]
+    timeout: Option<SpanText>,
+}
+
+/// Waits until jobs are over: ends with 0 if all ended well, and else with the code of the first that did not.
+pub fn run(arguments: &Arguments, context: &Context) -> Result<ExitCode, Error> {
+    let client = context.client()?;
+    let began = Instant::now();
+    let mut ended = Vec::new();
+    for job in &arguments.jobs {
+        loop {
+            let gone = Span::from_micros(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+            let left = arguments.timeout.map_or(ASKED, |most| most.0.saturating_sub(gone));
+            let status = client.wait(job, Until::Ended, left.min(ASKED))?;
+            if status.state.is_over() {
+                ended.push(status);
+                break;
+            }
+            if arguments.timeout.is_some()
+                && left <= ASKED
+                && gone + left >= arguments.timeout.map_or(Span::MAX, |t| t.0)
+            {
+                eprintln!("the time is up: job {} is {}", show::short(&status), status.state);
+                return Ok(ExitCode::from(TIME_IS_UP));
+            }
+        }
+    }
+    let line = |job: &JobStatus| {
+        format!("{} {}", show::short(job), job.reason.clone().unwrap_or_else(|| job.state.to_string()))
+    };
+    context.output.print(&ended, || ended.iter().map(line).collect::<Vec<_>>().join("\n"))?;
+    let code = ended.iter().filter_map(|job| job.code).find(|code| *code != 0).unwrap_or(0);
+    Ok(ExitCode::from(code))
+}
+
+/// Waits until a job is over, however long that takes.
+pub fn until_over(client: &Client, job: &str) -> Result<JobStatus, Error> {
+    loop {
+        let status = client.wait(job, Until::Ended, ASKED)?;
+        if status.state.is_over() {
+            return Ok(status);
+        }
+    }
+}

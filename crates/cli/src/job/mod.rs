@@ -1,0 +1,88 @@
+//! A job as the command line describes it: flags, a job file, or a script with `#SHOAL` lines.
+
+mod flags;
+mod script;
+
+use std::path::{Path, PathBuf};
+
+use shoal_model::Job;
+
+pub use flags::{Flags, JobRef, now};
+
+use crate::error::Error;
+
+/// Bytes of a job file or script that are read: more than a job may have.
+const FILE_MAX: u64 = 1 << 20;
+
+/// What to run: a program after `--`, a job file, or a script.
+#[derive(Debug, clap::Args)]
+pub struct What {
+    /// A job file (.toml) or a script with #SHOAL lines; - reads a script from standard input
+    #[arg(value_name = "FILE", required_unless_present = "command")]
+    file: Option<PathBuf>,
+    /// The program to run, and its arguments
+    #[arg(last = true, value_name = "CMD", conflicts_with = "file")]
+    command: Vec<String>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl What {
+    /// The job, and the jobs that it is to start after as they were given.
+    pub fn read(self) -> Result<(Job, Vec<JobRef>), Error> {
+        let What { file, command, flags } = self;
+        let Some(path) = file else { return flags.apply(Job::command(command)) };
+        let text = read(&path)?;
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            return flags.apply(from_toml(&path, &text)?);
+        }
+        let own = script::flags(&path.display().to_string(), &text)?;
+        own.with(flags).apply(Job::script(text))
+    }
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    use std::io::Read;
+    let mut text = String::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().take(FILE_MAX + 1).read_to_string(&mut text)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_string(&mut text))
+    };
+    match read {
+        Ok(length) if length as u64 > FILE_MAX => {
+            Err(Error::config(format!("{} has more than 1 MiB", path.display()))
+                .hint("bring large parts along as files, or read them from where they are"))
+        }
+        Ok(_) => Ok(text),
+        Err(error) => {
+            let told = Error::config(format!("cannot read {}: {error}", path.display()));
+            Err(match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    let name = path.display();
+                    told.hint(format!("to run a program, put it after --: shoal submit -- {name}"))
+                }
+                _ => told,
+            })
+        }
+    }
+}
+
+fn from_toml(path: &Path, text: &str) -> Result<Job, Error> {
+    toml::from_str::<Job>(text).map_err(|error| {
+        let told = Error::config(format!("{}: {}", path.display(), error.to_string().trim_end()));
+        let unknown = error.message().strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+        let known = ["command", "script"].into_iter().chain(shoal_model::Field::ALL.iter().map(|f| f.name()));
+        match unknown.and_then(|unknown| nearest(unknown, known)) {
+            Some(near) => told.hint(format!("did you mean `{near}`?")),
+            None => told,
+        }
+    })
+}
+
+/// The word that was probably meant.
+pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const ALIKE: f64 = 0.7;
+    let close = known.into_iter().map(|word| (strsim::jaro_winkler(unknown, word), word));
+    close.filter(|(likeness, _)| *likeness > ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| word)
+}

@@ -1,0 +1,87 @@
+//! Several lives of one node: killed, stopped, started again.
+
+use crate::home::{Node, shoal, wait_until};
+
+#[test]
+fn killed_node_finds_its_jobs_again_those_that_run_and_those_that_ended_meanwhile() {
+    let mut node = Node::start(&["--cores", "8"]);
+    let finished = node.submit(&["--name", "before"], "echo done");
+    assert!(node.shoal(&["wait", "--timeout", "50s", &finished]).status.success());
+    let meanwhile = node.submit(&[], "sleep 0.3; echo meanwhile; exit 7");
+    let running = node.submit(&[], "while [ ! -e ../../../go ]; do sleep 0.05; done; echo $SHOAL_EPOCH");
+    let waiting = node.submit(&["--begin", "+1s"], "echo later");
+    node.await_state(&meanwhile, "running");
+    node.await_state(&running, "running");
+    let accepted = node.json(&["status", &running])["accepted"].clone();
+
+    node.kill();
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    let nobody = node.shoal(&["status"]);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("shoal node"));
+    node.up();
+
+    assert_eq!(node.shoal(&["wait", "--timeout", "50s", &meanwhile]).status.code(), Some(7));
+    assert_eq!(node.says(&["logs", &meanwhile]), "meanwhile\n");
+    assert_eq!(node.state(&finished), "finished");
+    assert_eq!(node.says(&["logs", &finished]), "done\n");
+    std::fs::write(node.home().join("go"), "").unwrap();
+    assert!(node.shoal(&["wait", "--timeout", "50s", &running, &waiting]).status.success());
+    assert_eq!(node.says(&["logs", &running]), "1\n", "it ran once");
+    assert_eq!(node.json(&["status", &running])["accepted"], accepted, "its story has survived");
+}
+
+#[test]
+fn node_that_is_told_to_end_leaves_its_jobs_running() {
+    let mut node = Node::start(&[]);
+    let job = node.submit(&[], "sleep 0.4; echo survived");
+    node.await_state(&job, "running");
+    assert!(node.stop().success());
+    assert!(!node.home().join("address").exists());
+    node.up();
+    assert!(node.shoal(&["wait", "--timeout", "50s", &job]).status.success());
+    assert_eq!(node.says(&["logs", &job]), "survived\n");
+}
+
+#[test]
+fn second_node_in_a_folder_is_refused_and_changes_nothing() {
+    let node = Node::start(&[]);
+    let address = node.host();
+    let second = node.shoal(&["node"]);
+    assert_eq!(second.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("locked by another node"));
+    let behind = node.shoal(&["node", "--background"]);
+    assert!(String::from_utf8_lossy(&behind.stderr).contains("already"));
+    assert_eq!(node.host(), address);
+    assert_eq!(node.get("/v1").status, 200);
+}
+
+#[test]
+fn leaving_node_takes_no_more_jobs_and_waits_for_those_it_has() {
+    let node = Node::start(&[]);
+    let job = node.submit(&[], "sleep 0.5");
+    node.await_state(&job, "running");
+    let leave = shoal(&node.home()).arg("leave").spawn();
+    wait_until("it is leaving", || (node.get("/v1").body.contains("\"leaving\":true")).then_some(()));
+    let refused = node.shoal(&["submit", "--", "true"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("about to leave"));
+    assert!(leave.unwrap().wait().unwrap().success());
+    wait_until("it has ended", || (!node.home().join("address").exists()).then_some(()));
+}
+
+#[test]
+fn damaged_or_newer_journal_and_wrong_settings_are_told_and_left_alone() {
+    let mut node = Node::start(&[]);
+    node.stop();
+    let journal = std::fs::read_dir(node.home()).unwrap().flatten().map(|entry| entry.path());
+    assert!(journal.count() > 3);
+    std::fs::write(node.home().join("settings.toml"), "recipe = 'sample'\nrecpie = 'asap'\n").unwrap();
+    let wrong = node.shoal(&["node"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(said.contains("settings.toml") && said.contains("recpie"), "{said}");
+    std::fs::write(node.home().join("settings.toml"), "recipe = 'sample'\n").unwrap();
+    let other = node.shoal(&["node", "--recipe", "asap"]);
+    assert!(String::from_utf8_lossy(&other.stderr).contains("cannot be changed"));
+    node.up();
+}

@@ -1,0 +1,463 @@
+//! Joins all parts to a node that runs: its folder, store, executor, network, driver, service and interface.
+//!
+//! The one place that knows which part stands behind which trait.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+
+use data_encoding::HEXLOWER;
+use rand::SeedableRng;
+use shoal_api::{Home, HomeError};
+use shoal_protocols::Chance;
+use shoal_protocols::node::{self, Config, Node, Phase};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use crate::cabinet::{Cabinet, CabinetError, SqliteCabinet};
+use crate::clock::Clock;
+use crate::driver::{Driver, Fault, Running};
+use crate::elsewhere::grid::{Desk, Peers};
+use crate::executor::process::{self, Launch, Process};
+use crate::home::{self, Room};
+use crate::identity::{Identity, IdentityError};
+use crate::machine;
+use crate::membership::{Grid, GridError, Ticket, TicketError};
+use crate::network::quic::{self, JoinError};
+use crate::service::history::History;
+use crate::service::{Parts, Service, Setting};
+use crate::settings::{GridSettings, MachineSettings, Settings, SettingsError};
+use crate::store::sqlite::Sqlite;
+use crate::{driver, http, store};
+
+/// Threads that answer requests: they mostly wait.
+const THREADS: usize = 2;
+/// Nodes of earlier lives that are met again.
+const KNOWN_MAX: usize = 20;
+/// Bytes of a token.
+const TOKEN_BYTES: usize = 32;
+
+/// What a node is started with.
+pub struct Options {
+    /// Its folder.
+    pub home: Home,
+    /// How its supervisor is started.
+    pub launch: Launch,
+    /// How jobs find their places; the grid's own way, if nobody says.
+    pub recipe: Option<String>,
+    /// What the machine is, where that is neither what is found nor what its settings say.
+    pub machine: MachineSettings,
+    /// Where the interface listens; port 0 is any that is free.
+    pub listen: SocketAddr,
+    /// Where other nodes reach this one, if that is not what its settings say.
+    pub bind: Option<SocketAddr>,
+    /// The ticket with which it enters a grid, as text.
+    pub join: Option<String>,
+}
+
+/// A node that runs.
+pub struct Station {
+    home: Home,
+    address: SocketAddr,
+    service: Arc<Service>,
+    history: Arc<History>,
+    network: quic::Handle,
+    running: Option<Running<Node>>,
+    runtime: Runtime,
+    /// Held as long as the node runs.
+    _lock: home::Lock,
+    stop: Option<oneshot::Sender<()>>,
+    served: Option<tokio::task::JoinHandle<io::Result<()>>>,
+    ended: mpsc::Receiver<Reason>,
+    ends: mpsc::Sender<Reason>,
+}
+
+/// Why a node ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Somebody told the program to.
+    Told,
+    /// A user asked for it.
+    Left,
+    /// Its store failed.
+    Fault,
+}
+
+/// Why a node does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its folder is of no use.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// Its settings make no sense.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// What it saved cannot be read, or another node has it.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// Nothing can run its tasks.
+    #[error(transparent)]
+    Executor(#[from] process::Error),
+    /// Nobody could reach it.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where it should.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The interface is not for other machines.
+    #[error("{0} is not on this machine: the interface listens on 127.0.0.1 or [::1] only")]
+    NotLoopback(SocketAddr),
+    /// The system refused.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its data folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] home::Error),
+    /// Who it is cannot be read.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// What lies beside its records cannot be read.
+    #[error(transparent)]
+    Cabinet(#[from] CabinetError),
+    /// Its grid.
+    #[error(transparent)]
+    Grid(#[from] GridError),
+    /// What was given as a ticket.
+    #[error(transparent)]
+    Ticket(#[from] TicketError),
+    /// It does not get into the grid.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// It belongs to another grid already.
+    #[error(
+        "the node in this folder belongs to another grid than the ticket's; name another folder with --home"
+    )]
+    OtherGrid,
+    /// The grid's settings are of another version.
+    #[error("this version of shoal cannot read what the nodes of this grid agree on; run a newer version")]
+    GridSettings,
+    /// What the machine is cannot be told.
+    #[error(transparent)]
+    Machine(#[from] machine::Error),
+    /// Other nodes cannot reach it.
+    #[error(transparent)]
+    Network(#[from] quic::StartError),
+    /// It stopped at once.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// Takes this program away from the terminal that started it.
+pub fn detach() {
+    // It fails for who leads a group already, and does no harm then.
+    let _ = nix::unistd::setsid();
+}
+
+/// Starts a node; it answers once this returns.
+pub fn start(options: Options) -> Result<Station, StartError> {
+    let Options { home, launch, recipe, machine: over, listen, bind, join } = options;
+    if !listen.ip().is_loopback() {
+        return Err(StartError::NotLoopback(listen));
+    }
+    let ticket = join.as_deref().map(str::parse::<Ticket>).transpose()?;
+    // Locked from here on: a second node in this folder changes nothing.
+    let lock = crate::Home::at(home.path()).lock()?;
+    let folder = fs::canonicalize(home.path())
+        .map_err(|source| StartError::Io { doing: "find the node's folder", source })?;
+    let mut settings = Settings::load(&folder)?.unwrap_or_default();
+    let described = settings.machine.clone().with(over);
+    let machine = described.apply(machine::detect(&folder, &machine::Overrides::default())?)?;
+    let opened = Sqlite::open(&lock)?;
+    let cabinet: Arc<dyn Cabinet> = Arc::new(SqliteCabinet::open(&lock)?);
+    let identity = Identity::open(&folder)?;
+    let me = identity.node();
+    let token = token(&home)?;
+    let clock = Clock::new();
+    let started = clock.now();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .thread_name("interface")
+        .build()
+        .map_err(|source| StartError::Io { doing: "start threads", source })?;
+
+    let mut place = quic::Settings { advertise: settings.network.advertise.clone(), ..Default::default() };
+    place.bind = bind.or(settings.network.listen).unwrap_or(place.bind);
+    let asked = recipe.as_deref().or(settings.recipe.as_deref());
+    let wanted = settings.recipe(recipe.as_deref())?;
+    let grid = match (Grid::load(&identity, Arc::clone(&cabinet))?, ticket) {
+        (Some(grid), Some(ticket)) if grid.id() != ticket.grid => return Err(StartError::OtherGrid),
+        (Some(grid), _) => grid,
+        (None, Some(ticket)) => {
+            runtime.block_on(quic::join(&place, &identity, &ticket, Arc::clone(&cabinet), clock))?
+        }
+        (None, None) => {
+            let agreed = GridSettings { recipe: wanted.name().to_owned() };
+            let name = "grid".parse().expect("a name");
+            Grid::create(&identity, name, agreed.write(), Arc::clone(&cabinet), started)?
+        }
+    };
+    let agreed = GridSettings::read(grid.settings()).ok_or(StartError::GridSettings)?;
+    let recipe = Settings { recipe: Some(agreed.recipe), ..Settings::default() }.recipe(asked)?;
+
+    let history = Arc::new(History::open(&folder.join("history"), started)?);
+    let listener = runtime
+        .block_on(TcpListener::bind(listen))
+        .map_err(|source| StartError::Listen { address: listen, source })?;
+    let address = listener.local_addr().map_err(|source| StartError::Listen { address: listen, source })?;
+
+    let desk = Arc::new(Desk::new(runtime.handle().clone()));
+    let answers: Arc<dyn quic::Responder> = Arc::clone(&desk) as Arc<dyn quic::Responder>;
+    let network =
+        runtime.block_on(quic::start(place.clone(), &identity, Arc::new(grid), cabinet, clock, answers))?;
+    keep_port(&mut settings, &place, &network, &folder)?;
+    let peers = Arc::new(Peers(network.clone()));
+    let executor =
+        Process::open(process::Setup { names: names(&network), ..process::Setup::new(&folder, launch) })?;
+    let config = Config { work: Some(Box::new(work(&machine, recipe, &settings))), ..Config::default() };
+    let reports = Arc::clone(&history);
+    let driver = Driver::<Node>::new(driver::Setup {
+        me,
+        config,
+        records: opened.records,
+        chance: Chance::seed_from_u64(drawn()?),
+        clock,
+        store: Box::new(opened.store),
+        network: network.line(),
+        executor: Box::new(executor),
+        reports: Box::new(move |at, event| {
+            tracing::debug!("{event:?}");
+            reports.note(at, event);
+        }),
+    });
+    network.listen(driver.mailbox());
+    let running = driver.spawn().map_err(|source| StartError::Io { doing: "start a thread", source })?;
+    reconcile(&running, &history, clock)?;
+    meet(&running, &network);
+
+    let name =
+        described.name.clone().or_else(|| machine::host(Path::new("/"))).unwrap_or_else(|| me.to_string());
+    let (recipe, limit_default) = (recipe.name(), settings.limit_default());
+    let room = Room::of(lock.home());
+    let setting = Setting { me, name, home: folder, machine, recipe, limit_default, clock, started, room };
+    let mailbox = running.mailbox().clone();
+    let (elsewhere, tickets) = (Arc::clone(&peers) as _, peers as _);
+    let parts = Parts { setting, mailbox, history: Arc::clone(&history), elsewhere, tickets };
+    let service = Arc::new(Service::new(parts));
+    desk.open(Arc::clone(&service));
+
+    let (stop, stopped) = oneshot::channel();
+    let router = http::router(Arc::clone(&service), token, address);
+    let served = runtime.spawn(http::serve(listener, router, async {
+        let _ = stopped.await;
+    }));
+    home.publish(address)?;
+    let (ends, ended) = mpsc::channel();
+    let station = Station {
+        home,
+        address,
+        service,
+        history,
+        network,
+        running: Some(running),
+        runtime,
+        _lock: lock,
+        stop: Some(stop),
+        served: Some(served),
+        ended,
+        ends,
+    };
+    station.watch_for_leave();
+    Ok(station)
+}
+
+/// The port stays the same from life to life: others look for the node where it was.
+fn keep_port(
+    settings: &mut Settings,
+    place: &quic::Settings,
+    network: &quic::Handle,
+    folder: &Path,
+) -> Result<(), StartError> {
+    let port = network.addresses().first().map_or(place.bind.port(), SocketAddr::port);
+    let listen = (place.bind.ip(), if place.advertise.is_empty() { port } else { place.bind.port() }).into();
+    if settings.network.listen != Some(listen) {
+        settings.network.listen = Some(listen);
+        settings.save(folder)?;
+    }
+    Ok(())
+}
+
+/// What nodes are called where tasks look for each other: by an address where there is one.
+fn names(network: &quic::Handle) -> Box<dyn Fn(shoal_model::NodeId) -> String + Send> {
+    let network = network.clone();
+    Box::new(move |node| {
+        let own = network.addresses().first().copied().filter(|_| node == network.me());
+        let known = || network.record(node)?.addresses.first().copied();
+        own.or_else(known).map_or_else(|| node.to_string(), |address| address.ip().to_string())
+    })
+}
+
+/// Speaks to whom it knew, and enters the overlay through one of them.
+fn meet(running: &Running<Node>, network: &quic::Handle) {
+    let mut known = network.known(KNOWN_MAX);
+    known.retain(|&node| node != network.me());
+    let Some(&first) = known.first() else { return };
+    for command in [node::Command::Meet(known.into()), node::Command::Join(first)] {
+        if let Err(refused) = running.mailbox().command(command) {
+            tracing::warn!("cannot meet the others: {refused}");
+        }
+    }
+}
+
+impl Station {
+    /// Where the interface listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where other nodes find this one.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.network.addresses()
+    }
+
+    /// What users can ask.
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// Ends [`Station::wait`] from another thread.
+    pub fn stopper(&self) -> impl Fn(Reason) + Send + 'static {
+        let ends = self.ends.clone();
+        move |reason| {
+            let _ = ends.send(reason);
+        }
+    }
+
+    /// Ends the node when the system tells this program to end.
+    pub fn end_on_signals(&self) -> io::Result<()> {
+        let _inside = self.runtime.enter();
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let stop = self.stopper();
+        self.runtime.spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            stop(Reason::Told);
+        });
+        Ok(())
+    }
+
+    /// Waits until something ends the node, and ends it: what runs goes on, and is found again.
+    pub fn wait(mut self) -> Result<Reason, Fault> {
+        self.watch_the_node();
+        let reason = self.ended.recv().unwrap_or(Reason::Told);
+        self.home.withdraw();
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(served) = self.served.take() {
+            // Who follows an output would keep it open for ever.
+            let _ = self.runtime.block_on(async {
+                tokio::time::timeout(std::time::Duration::from_millis(500), served).await
+            });
+        }
+        let result = match self.running.take() {
+            Some(running) => running.stop().map(|_| reason),
+            None => Ok(reason),
+        };
+        self.history.close();
+        self.runtime.block_on(async {
+            let _ = tokio::time::timeout(std::time::Duration::from_secs(1), self.network.close()).await;
+        });
+        self.runtime.shutdown_background();
+        result
+    }
+
+    fn watch_for_leave(&self) {
+        let (service, stop) = (Arc::clone(&self.service), self.stopper());
+        self.runtime.spawn(async move {
+            service.asked_to_end().await;
+            stop(Reason::Left);
+        });
+    }
+
+    /// A node whose store fails stops by itself; a look that is never answered tells.
+    fn watch_the_node(&self) {
+        let Some(running) = &self.running else { return };
+        let (mailbox, stop) = (running.mailbox().clone(), self.stopper());
+        let watch = thread::Builder::new().name("watch".to_owned());
+        let _ = watch.spawn(move || {
+            while mailbox.look(|_| ()).is_ok() {
+                thread::sleep(std::time::Duration::from_secs(1));
+            }
+            stop(Reason::Fault);
+        });
+    }
+}
+
+fn drawn() -> Result<u64, StartError> {
+    let bytes = shoal_api::secret::draw();
+    bytes.map(u64::from_le_bytes).map_err(|source| StartError::Io { doing: "draw chance", source })
+}
+
+fn work(
+    machine: &shoal_model::Machine,
+    recipe: node::config::Recipe,
+    settings: &Settings,
+) -> node::config::Work {
+    node::config::Work {
+        machine: machine.clone(),
+        recipe,
+        commit: shoal_protocols::commit::two_phase::Config::default(),
+        heartbeat: shoal_protocols::guard::heartbeat::Config::default(),
+        limit_default: settings.limit_default(),
+        eager: true,
+    }
+}
+
+/// Fills the stories up with what the node remembers, before anybody asks.
+fn reconcile(running: &Running<Node>, history: &History, clock: Clock) -> Result<(), StartError> {
+    let see = |node: &Node| {
+        node.owned()
+            .map(|(job, owned)| match owned.phase() {
+                Phase::Ended(end) => (job, Some(*end)),
+                Phase::Seeking | Phase::Placed { .. } => (job, None),
+            })
+            .collect::<Vec<_>>()
+    };
+    let jobs = running.mailbox().look(see).map_err(|refused| StartError::Io {
+        doing: "start the node",
+        source: io::Error::other(refused.to_string()),
+    })?;
+    history.reconcile(clock.now(), jobs);
+    Ok(())
+}
+
+/// What clients must show: drawn once, and kept.
+fn token(home: &Home) -> Result<String, StartError> {
+    match home.token() {
+        Err(HomeError::NotRunning(_)) => {
+            let bytes = shoal_api::secret::draw::<TOKEN_BYTES>()
+                .map_err(|source| StartError::Io { doing: "draw a token", source })?;
+            let token = HEXLOWER.encode(&bytes);
+            home.keep_token(&token)?;
+            Ok(token)
+        }
+        known => Ok(known?),
+    }
+}

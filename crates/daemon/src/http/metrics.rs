@@ -1,0 +1,97 @@
+//! Figures for Prometheus: counted where they happen, or looked up when they are asked for.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::service::{Service, Wrong};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    method: String,
+    path: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Named {
+    name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InState {
+    state: &'static str,
+}
+
+/// All figures of a node.
+pub(super) struct Metrics {
+    registry: Registry,
+    requests: Family<Answered, Counter>,
+    seconds: Histogram,
+    jobs: Family<InState, Gauge>,
+    queue: Family<Named, Gauge>,
+    queue_most: Family<Named, Gauge>,
+    tasks: Gauge,
+    up: Gauge,
+}
+
+impl Metrics {
+    pub fn new() -> Metrics {
+        let mut registry = Registry::with_prefix("shoal");
+        let requests = Family::<Answered, Counter>::default();
+        registry.register("http_requests", "Requests that were answered", requests.clone());
+        // From a tenth of a millisecond to a minute and a half.
+        let seconds = Histogram::new(exponential_buckets(0.000_1, 2.5, 16));
+        registry.register("http_request_seconds", "How long answers took to begin", seconds.clone());
+        let jobs = Family::<InState, Gauge>::default();
+        registry.register("jobs", "Jobs that this node accepted and remembers, by state", jobs.clone());
+        let queue = Family::<Named, Gauge>::default();
+        registry.register("kept", "What the node keeps that others can fill", queue.clone());
+        let queue_most = Family::<Named, Gauge>::default();
+        registry.register("kept_most", "The limit of each", queue_most.clone());
+        let (tasks, up) = (Gauge::default(), Gauge::default());
+        registry.register("tasks_running", "Tasks that run here", tasks.clone());
+        registry.register("up_seconds", "How long the node has run", up.clone());
+        Metrics { registry, requests, seconds, jobs, queue, queue_most, tasks, up }
+    }
+
+    /// Counts an answer. The path is one of ours, so that there are not more of them than we have.
+    pub fn answered(&self, method: &str, path: &str, status: u16, took: Duration) {
+        const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
+        let method = if METHODS.contains(&method) { method } else { "other" };
+        let labels = Answered { method: method.to_owned(), path: path.to_owned(), status };
+        self.requests.get_or_create(&labels).inc();
+        self.seconds.observe(took.as_secs_f64());
+    }
+
+    /// All figures as of now.
+    pub async fn write(&self, service: &Service) -> Result<String, Wrong> {
+        for (state, count) in service.history().counts() {
+            self.jobs.get_or_create(&InState { state: state.name() }).set(signed(count));
+        }
+        for queue in service.look(|node| node.queues()).await? {
+            let name = Named { name: queue.name.to_owned() };
+            self.queue.get_or_create(&name).set(signed(queue.len as u64));
+            self.queue_most.get_or_create(&name).set(signed(queue.most as u64));
+        }
+        let info = service.info().await?;
+        self.tasks.set(signed(info.node.running));
+        self.up.set(signed(info.up.0.as_micros() / 1_000_000));
+        let mut text = String::new();
+        if encode(&mut text, &self.registry).is_err() {
+            let _ = write!(text, "# EOF");
+        }
+        Ok(text)
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

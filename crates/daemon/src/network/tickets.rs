@@ -1,0 +1,25 @@
+//! Who lets other machines into the grid.
+
+use shoal_api::Ticket;
+use shoal_model::Span;
+
+/// Lets other machines into the grid.
+pub trait Tickets: Send + Sync {
+    /// A ticket that one machine can use once, and for so long.
+    fn issue(&self, lasts: Span) -> Result<Ticket, NoTicket>;
+}
+
+/// Why there is no ticket.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoTicket(pub String);
+
+/// A node that no other can reach.
+#[derive(Clone, Copy, Debug)]
+pub struct Closed;
+
+impl Tickets for Closed {
+    fn issue(&self, _lasts: Span) -> Result<Ticket, NoTicket> {
+        Err(NoTicket("this node listens to no other: it is a grid of one".to_owned()))
+    }
+}

@@ -1,0 +1,264 @@
+//! What users ask about jobs that this node accepted: status, lists, waiting, taking back; and how a job is found.
+
+use std::time::Duration;
+
+use shoal_api::{JobPage, JobStatus, PAGE_DEFAULT, PAGE_MAX, Problem, State, Until};
+use shoal_model::units::SpanText;
+use shoal_model::{JobId, NodeId, Span, Time};
+use shoal_protocols::node::{Command, Phase, Refusal};
+use tokio::task::JoinSet;
+
+use super::history::Cursor;
+use super::{Service, Wrong, view};
+use crate::elsewhere::{PATIENCE, Question, Reply};
+
+/// Jobs that a shortened id may mean, as many as are listed.
+const CANDIDATES_MAX: usize = 10;
+/// Jobs that are looked at for one page of those with a given name.
+const SCAN_MAX: usize = 10_000;
+/// The longest that an answer is waited for in one go.
+pub const WAIT_MAX: Span = Span::from_mins(1);
+
+/// Which jobs are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ListQuery {
+    /// In these states only, with commas between.
+    pub state: Option<String>,
+    /// With this in their names only.
+    pub name: Option<String>,
+    /// How many on a page.
+    pub limit: Option<usize>,
+    /// Where the page begins: `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// The order of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The last accepted first, those that have ended included.
+    Latest,
+    /// Those that have not ended, by their start.
+    Queue,
+}
+
+impl Service {
+    /// What is known of a job that this node accepted.
+    pub async fn status(&self, job: JobId) -> Result<JobStatus, Wrong> {
+        let facts = self.look(move |node| view::facts(node, job)).await?;
+        let facts = facts.ok_or_else(|| Wrong::unknown(&job.to_string()))?;
+        Ok(view::status(&facts, self.history.story(job).as_ref(), self.view()))
+    }
+
+    /// A page of the jobs that this node accepted.
+    pub async fn list(&self, query: &ListQuery, order: Order) -> Result<JobPage, Wrong> {
+        let states = read_states(query.state.as_deref())?;
+        let limit = query.limit.unwrap_or(PAGE_DEFAULT);
+        if !(1..=PAGE_MAX).contains(&limit) {
+            let problem =
+                Problem::new(format!("`limit` is {limit}: expected 1 to {PAGE_MAX}")).field("limit");
+            return Err(Wrong { status: 400, problem });
+        }
+        let wrong_cursor = || {
+            let problem = Problem::new("`cursor` is none that a page ended with").field("cursor");
+            Wrong { status: 400, problem }
+        };
+        let mut cursor = match &query.cursor {
+            Some(word) => Some(Cursor::read(word).ok_or_else(wrong_cursor)?),
+            None => None,
+        };
+        let mut page = JobPage::default();
+        let mut scanned = 0;
+        loop {
+            let some = match order {
+                Order::Latest => self.history.latest(&states, cursor, limit),
+                Order::Queue => self.history.queue(&states, cursor, limit),
+            };
+            let Some(last) = some.last().copied() else { return Ok(page) };
+            let jobs: Vec<JobId> = some.iter().map(|cursor| cursor.1).collect();
+            let seen = jobs.clone();
+            let facts: Vec<_> =
+                self.look(move |node| seen.iter().map(|job| view::facts(node, *job)).collect()).await?;
+            for (place, (job, facts)) in some.iter().zip(jobs.into_iter().zip(facts)) {
+                // A job that the node has forgotten is none.
+                let Some(facts) = facts else { continue };
+                let name = facts.envelope.job().name.as_ref();
+                let wanted = query.name.as_ref();
+                if wanted
+                    .is_none_or(|wanted| name.is_some_and(|name| name.as_str().contains(wanted.as_str())))
+                {
+                    page.jobs.push(view::status(&facts, self.history.story(job).as_ref(), self.view()));
+                    if page.jobs.len() == limit {
+                        page.next = Some(place.word());
+                        return Ok(page);
+                    }
+                }
+            }
+            cursor = Some(last);
+            scanned += some.len();
+            if some.len() < limit {
+                return Ok(page);
+            }
+            if scanned >= SCAN_MAX {
+                page.next = Some(last.word());
+                return Ok(page);
+            }
+        }
+    }
+
+    /// Takes a job back, and says how far it is then.
+    pub async fn cancel(&self, job: JobId) -> Result<JobStatus, Wrong> {
+        self.tell(job, Command::Cancel(job)).await
+    }
+
+    /// Has a job, or all of an array that has not started, not start.
+    pub async fn hold(&self, job: JobId) -> Result<JobStatus, Wrong> {
+        let status = self.tell(job, Command::Hold(job)).await?;
+        match status.state {
+            State::Held => Ok(status),
+            _ => Err(Wrong { status: 409, problem: Problem::new(Refusal::Started.to_string()) }),
+        }
+    }
+
+    /// Lets a job start that was held.
+    pub async fn release(&self, job: JobId) -> Result<JobStatus, Wrong> {
+        self.tell(job, Command::Release(job)).await
+    }
+
+    /// Asks the node for something about a job, and says how far the job is then: durable, as all that is answered.
+    pub(super) async fn tell(&self, job: JobId, command: Command) -> Result<JobStatus, Wrong> {
+        let status = self.status(job).await?;
+        if status.state.is_over() {
+            let how = status.reason.clone().unwrap_or_default();
+            let problem = Problem::new(format!("job {job} is over: {how}"));
+            return Err(Wrong { status: 409, problem });
+        }
+        self.mailbox.command(command)?;
+        self.status(job).await
+    }
+
+    /// Waits until a job is so far, or the time is up, and says how far it is then.
+    pub async fn wait(&self, job: JobId, until: Until, most: Span) -> Result<JobStatus, Wrong> {
+        let watch = self.history.watch(job);
+        let wait = Duration::from_micros(most.min(WAIT_MAX).as_micros());
+        let end = tokio::time::Instant::now() + wait;
+        loop {
+            let rings = watch.rings();
+            tokio::pin!(rings);
+            // From now on no ring is missed.
+            rings.as_mut().enable();
+            let status = self.status(job).await?;
+            let there = match until {
+                Until::Planned => status.state != State::Waiting || status.reason.is_some(),
+                Until::Started => status.state == State::Running || status.state.is_over(),
+                Until::Ended => status.state.is_over(),
+            };
+            if there || tokio::time::timeout_at(end, rings).await.is_err() {
+                return Ok(status);
+            }
+        }
+    }
+
+    /// Finds the job whose id begins so, and the node that owns it.
+    ///
+    /// What this node knows comes first: others are asked only for what it does not know.
+    pub async fn find(&self, prefix: &str) -> Result<(JobId, NodeId), Wrong> {
+        let prefix = &prefix.to_ascii_lowercase();
+        if prefix.is_empty() || prefix.len() > 32 || !prefix.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            let shown: String = prefix.chars().take(40).collect();
+            let problem = Problem::new(format!("`{shown}` is not a job id: expected hexadecimal digits"));
+            return Err(Wrong { status: 400, problem: problem.field("job") });
+        }
+        let here = self.owned_beginning(prefix).await?;
+        match here[..] {
+            [job] => return Ok((job, self.setting.me)),
+            [] => {}
+            _ => return Err(Wrong::ambiguous(prefix, &here)),
+        }
+        let mut found: Vec<(JobId, NodeId)> = Vec::new();
+        for (node, reply) in self.ask_all(&Question::Find { prefix: prefix.clone() }).await {
+            let jobs = reply.read::<Vec<JobId>>().await.unwrap_or_default();
+            found.extend(jobs.into_iter().take(CANDIDATES_MAX).map(|job| (job, node)));
+        }
+        found.sort_unstable();
+        found.dedup_by_key(|(job, _)| *job);
+        match found[..] {
+            [] => Err(Wrong::unknown(prefix)),
+            [one] => Ok(one),
+            _ => Err(Wrong::ambiguous(prefix, &found.iter().map(|(job, _)| *job).collect::<Vec<_>>())),
+        }
+    }
+
+    /// The jobs that this node accepted and whose ids begin so.
+    pub(super) async fn owned_beginning(&self, prefix: &str) -> Result<Vec<JobId>, Wrong> {
+        // A whole id may be of a job whose story is forgotten.
+        if let Ok(job) = prefix.parse::<JobId>() {
+            let owned = self.look(move |node| node.job(job).is_some()).await?;
+            return Ok(if owned { vec![job] } else { Vec::new() });
+        }
+        Ok(self.history.beginning(prefix, CANDIDATES_MAX))
+    }
+
+    /// Asks all other nodes at once; who does not answer in time is left out.
+    pub(super) async fn ask_all(&self, question: &Question) -> Vec<(NodeId, Reply)> {
+        let question = question.write();
+        let mut asked = JoinSet::new();
+        for node in self.elsewhere.members() {
+            let (elsewhere, question) = (std::sync::Arc::clone(&self.elsewhere), question.clone());
+            asked.spawn(async move {
+                let ask =
+                    async { Reply::receive(node, elsewhere.ask(node, question).await?, PATIENCE).await };
+                let reply = tokio::time::timeout(PATIENCE, ask).await.ok()?.ok()?;
+                Some((node, reply))
+            });
+        }
+        let mut replies = Vec::new();
+        while let Some(answer) = asked.join_next().await {
+            replies.extend(answer.ok().flatten());
+        }
+        replies.sort_by_key(|(node, _)| *node);
+        replies
+    }
+
+    /// How many jobs of this node have not ended, and how many tasks run here.
+    pub(super) async fn busy(&self) -> Result<(u64, u64), Wrong> {
+        self.look(|node| {
+            let open = node.owned().filter(|(_, owned)| !matches!(owned.phase(), Phase::Ended(_))).count();
+            let runs =
+                |state| match state {
+                    shoal_protocols::node::TaskState::Running
+                    | shoal_protocols::node::TaskState::Stopping => true,
+                    shoal_protocols::node::TaskState::Waiting
+                    | shoal_protocols::node::TaskState::Ended(_) => false,
+                };
+            let running = node.tasks().filter(|(_, state)| runs(*state)).count();
+            (open as u64, running as u64)
+        })
+        .await
+    }
+}
+
+fn read_states(text: Option<&str>) -> Result<Vec<State>, Wrong> {
+    let words = text.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty());
+    let read = |word: &str| {
+        word.parse().map_err(|error: shoal_api::UnknownState| {
+            let problem = Problem::new(error.to_string()).field("state");
+            Wrong { status: 400, problem }
+        })
+    };
+    words.map(read).collect()
+}
+
+/// Reads a span of a question; a default where there is none.
+pub fn read_span(field: &str, text: Option<&str>, default: Span) -> Result<Span, Wrong> {
+    let Some(text) = text else { return Ok(default) };
+    text.parse::<SpanText>().map(|span| span.0).map_err(|error| {
+        let problem = Problem::new(format!("`{field}`: {error}")).field(field);
+        Wrong { status: 400, problem }
+    })
+}
+
+/// The latest time that a calendar is asked for.
+pub(super) fn until(now: Time, span: Span) -> Time {
+    now + span.min(shoal_model::job::MAX_TIME_LIMIT)
+}

@@ -1,0 +1,140 @@
+//! What users can ask of a node, in plain Rust: the HTTP interface and other nodes only pass it on.
+//!
+//! ```text
+//! HTTP ───────┐                ┌── commands, looks ──▶ the node (Mailbox)
+//! other nodes ┴─▶ Service ─────┼── stories ──────────▶ History ◀── what the node tells
+//!                              ├── outputs ──────────▶ files of tasks
+//!                              └── other nodes ──────▶ Elsewhere
+//! ```
+//!
+//! An answer to a submission comes after the job is durable: it is made by a look at the core that follows the command,
+//! and looks are answered once all that was saved before them is on disk.
+
+mod grid;
+pub mod history;
+mod jobs;
+mod logs;
+mod output;
+mod respond;
+pub mod story;
+mod submit;
+pub mod view;
+mod why;
+pub mod words;
+mod wrong;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use shoal_model::{Machine, NodeId, Span, Time};
+use shoal_protocols::node::Node;
+use tokio::sync::{Notify, oneshot};
+
+pub use jobs::{ListQuery, Order, WAIT_MAX, read_span};
+pub use respond::Answers;
+pub use submit::{Submission, read_nonce};
+pub use wrong::Wrong;
+
+use crate::clock::Clock;
+use crate::elsewhere::Elsewhere;
+use crate::home::Room;
+use crate::inbox::{Mailbox, Refused};
+use crate::network::tickets::Tickets;
+use history::History;
+
+/// What users can ask of a node.
+pub struct Service {
+    setting: Setting,
+    mailbox: Mailbox<Node>,
+    history: Arc<History>,
+    elsewhere: Arc<dyn Elsewhere>,
+    tickets: Arc<dyn Tickets>,
+    leaving: AtomicBool,
+    /// Rings once the node shall end.
+    end: Notify,
+}
+
+/// What a service knows of its node.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The node.
+    pub me: NodeId,
+    /// Its name for people.
+    pub name: String,
+    /// Its folder.
+    pub home: PathBuf,
+    /// What it is.
+    pub machine: Machine,
+    /// How jobs find their places.
+    pub recipe: &'static str,
+    /// The hard limit of a job that names none.
+    pub limit_default: Span,
+    /// Its clock.
+    pub clock: Clock,
+    /// When this life began.
+    pub started: Time,
+    /// How much room there is on its disk.
+    pub room: Room,
+}
+
+/// All that a service leans on.
+pub struct Parts {
+    /// What it knows of its node.
+    pub setting: Setting,
+    /// The way into the node.
+    pub mailbox: Mailbox<Node>,
+    /// What the node tells.
+    pub history: Arc<History>,
+    /// The way to other nodes.
+    pub elsewhere: Arc<dyn Elsewhere>,
+    /// Who lets other machines in.
+    pub tickets: Arc<dyn Tickets>,
+}
+
+impl Service {
+    /// A service for a node that runs.
+    pub fn new(parts: Parts) -> Service {
+        let Parts { setting, mailbox, history, elsewhere, tickets } = parts;
+        let leaving = AtomicBool::new(false);
+        Service { setting, mailbox, history, elsewhere, tickets, leaving, end: Notify::new() }
+    }
+
+    /// What it knows of its node.
+    pub fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    /// What the node told.
+    pub fn history(&self) -> &Arc<History> {
+        &self.history
+    }
+
+    /// Waits until a user has asked for the node's end, and nothing stands against it.
+    pub async fn asked_to_end(&self) {
+        self.end.notified().await;
+    }
+
+    /// Sees the core, once all that was asked before is done and durable.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        see: impl FnOnce(&Node) -> T + Send + 'static,
+    ) -> Result<T, Wrong> {
+        let (sender, receiver) = oneshot::channel();
+        // Who asked may have gone; then nobody misses the answer.
+        self.mailbox.look_then(see, move |seen| drop(sender.send(seen)))?;
+        receiver.await.map_err(|_| Wrong::from(Refused::Stopped))
+    }
+
+    fn now(&self) -> Time {
+        self.setting.clock.now()
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::SeqCst)
+    }
+
+    fn view(&self) -> view::Setting {
+        view::Setting { owner: self.setting.me, limit_default: self.setting.limit_default }
+    }
+}

@@ -1,0 +1,73 @@
+//! Answers questions: of users about jobs anywhere, and of other nodes about what is here.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use shoal_model::{JobId, NodeId, Span};
+use tokio::sync::mpsc;
+
+use super::{Service, Wrong};
+use crate::elsewhere::{Later, Question, Reply, Responder};
+
+impl Service {
+    /// Has the node that owns a job answer a question about it: this one, or another.
+    pub async fn ask_owner(
+        self: &Arc<Self>,
+        prefix: &str,
+        question: impl FnOnce(JobId) -> Question,
+    ) -> Result<Reply, Wrong> {
+        let (job, owner) = self.find(prefix).await?;
+        let question = question(job);
+        if owner == self.setting.me {
+            return self.answer_here(question).await;
+        }
+        self.ask_node(owner, &question).await
+    }
+
+    /// Has another node answer a question.
+    pub(super) async fn ask_node(&self, node: NodeId, question: &Question) -> Result<Reply, Wrong> {
+        let parts = self.elsewhere.ask(node, question.write()).await?;
+        Ok(Reply::receive(node, parts, question.patience()).await?)
+    }
+
+    /// Answers a question from what is here.
+    pub async fn answer_here(self: &Arc<Self>, question: Question) -> Result<Reply, Wrong> {
+        Ok(match question {
+            Question::Find { prefix } => Reply::json(200, &self.owned_beginning(&prefix).await?),
+            Question::Status { job } => Reply::json(200, &self.status(job).await?),
+            Question::Cancel { job } => Reply::json(200, &self.cancel(job).await?),
+            Question::Hold { job } => Reply::json(200, &self.hold(job).await?),
+            Question::Release { job } => Reply::json(200, &self.release(job).await?),
+            Question::Why { job } => Reply::json(200, &self.why(job).await?),
+            Question::Wait { job, until, most_ms } => {
+                Reply::json(200, &self.wait(job, until, Span::from_millis(most_ms)).await?)
+            }
+            Question::Events { job } => self.job_events(job).await?,
+            Question::Logs { job, query } => self.logs(job, query).await?,
+            Question::Output { job, query } => self.output(job, query).await?,
+            Question::Node => Reply::json(200, &self.node().await?),
+            Question::Machine => Reply::json(200, &self.setting.machine),
+            Question::Calendar { span_ms } => {
+                Reply::json(200, &self.calendar(Span::from_millis(span_ms)).await?)
+            }
+        })
+    }
+}
+
+/// Answers other nodes for a service.
+pub struct Answers(pub Arc<Service>);
+
+impl Responder for Answers {
+    fn respond(&self, from: NodeId, question: Bytes, answer: mpsc::Sender<Bytes>) -> Later<'_, ()> {
+        Box::pin(async move {
+            let reply = match Question::read(&question) {
+                Ok(question) => self.0.answer_here(question).await.unwrap_or_else(|wrong| wrong.reply()),
+                Err(why) => {
+                    tracing::debug!("node {from} asks {why}");
+                    Wrong::nonsense(why).reply()
+                }
+            };
+            reply.send(answer).await;
+        })
+    }
+}

@@ -1,0 +1,388 @@
+//! What happened to a job, with times: what the core forgets, or never knew.
+//!
+//! Told, never acted upon: what is promised is in the node's records, and a story that is lost costs a user a date.
+
+use minicbor::{CborLen, Decode, Encode};
+use shoal_api::{EventView, State};
+use shoal_model::units::{SpanText, TimeText};
+use shoal_model::{Epoch, JobId, NodeId, Span, Time};
+use shoal_protocols::Record;
+use shoal_protocols::node::{End, Event};
+
+/// Events of one job that are kept: its first ones, and the last.
+pub const EVENTS_MAX: usize = 64;
+/// How many of them are its first ones.
+const FIRST_KEPT: usize = 8;
+/// Nodes of a placement that a story names.
+pub const NODES_MAX: usize = 1_024;
+
+/// What happened to a job, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(map)]
+pub struct Story {
+    /// The job.
+    #[n(0)]
+    pub job: JobId,
+    /// What happened to it.
+    #[n(1)]
+    pub events: Vec<(Time, What)>,
+    /// Events that were left out.
+    #[n(2)]
+    pub left_out: u32,
+}
+
+/// Something that happened to a job.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum What {
+    /// It is on a disk.
+    #[n(0)]
+    Accepted,
+    /// It waits, and why.
+    #[n(1)]
+    Waiting(#[n(0)] Box<str>),
+    /// It has a place.
+    #[n(2)]
+    Placed {
+        /// Which of its placements.
+        #[n(0)]
+        epoch: Epoch,
+        /// When it starts.
+        #[n(1)]
+        start: Time,
+        /// How long it may run.
+        #[n(2)]
+        span: Span,
+        /// Where, by rank; the first of them, if they are very many.
+        #[n(3)]
+        nodes: Box<[NodeId]>,
+    },
+    /// It has lost its place.
+    #[n(3)]
+    Unplaced {
+        /// Which of its placements.
+        #[n(0)]
+        epoch: Epoch,
+        /// Because of this node.
+        #[n(1)]
+        by: Option<NodeId>,
+    },
+    /// Tasks of it run.
+    #[n(4)]
+    Started {
+        /// Of which placement.
+        #[n(0)]
+        epoch: Epoch,
+        /// How many of them.
+        #[n(1)]
+        tasks: u32,
+        /// When the first of them started.
+        #[n(2)]
+        first: Time,
+        /// When the last of them started.
+        #[n(3)]
+        last: Time,
+    },
+    /// It has ended.
+    #[n(5)]
+    Ended(#[n(0)] End),
+    /// Its user holds it, or no longer.
+    #[n(6)]
+    Held(#[n(0)] bool),
+}
+
+impl Record for Story {
+    type Key = JobId;
+
+    fn key(&self) -> JobId {
+        self.job
+    }
+}
+
+/// What an event of a node is to a story: of which job, and what; none for what is about no job, or about one that was
+/// refused.
+pub fn of_event(event: &Event) -> Option<(JobId, What)> {
+    Some(match event {
+        Event::Accepted(job) => (*job, What::Accepted),
+        Event::Waiting(job, why) => (*job, What::Waiting(why.to_string().into())),
+        Event::Placed(job, placement) => {
+            let nodes = placement.nodes.iter().copied().take(NODES_MAX).collect();
+            let (epoch, start, span) = (placement.epoch, placement.start, placement.span);
+            (*job, What::Placed { epoch, start, span, nodes })
+        }
+        Event::Unplaced { job, epoch, by } => (*job, What::Unplaced { epoch: *epoch, by: *by }),
+        Event::Started(task, at) => {
+            (task.job, What::Started { epoch: task.epoch, tasks: 1, first: *at, last: *at })
+        }
+        Event::Ended(job, end) => (*job, What::Ended(*end)),
+        Event::Held(job, held) => (*job, What::Held(*held)),
+        Event::Refused(..)
+        | Event::Suspected(_)
+        | Event::Back(_)
+        | Event::Silent(_)
+        | Event::Unwatched(_)
+        | Event::Slept(_) => return None,
+    })
+}
+
+impl Story {
+    /// A story that has not begun.
+    pub fn new(job: JobId) -> Story {
+        Story { job, events: Vec::new(), left_out: 0 }
+    }
+
+    /// Adds what happened; false if it is no news.
+    pub fn add(&mut self, at: Time, what: What) -> bool {
+        let news = match (&what, self.events.last().map(|(_, last)| last)) {
+            // Told again after a restart.
+            (What::Accepted, Some(_)) | (What::Ended(_), Some(What::Ended(_))) => false,
+            (What::Waiting(why), Some(What::Waiting(before))) => why != before,
+            (What::Held(held), Some(What::Held(before))) => held != before,
+            // Said of a job that was not held.
+            (What::Held(false), _) => false,
+            (What::Placed { epoch, start, .. }, _) => self.placed(*epoch) != Some(*start),
+            (What::Started { epoch, first, .. }, Some(What::Started { epoch: before, .. }))
+                if epoch == before =>
+            {
+                return self.add_start(*epoch, *first);
+            }
+            _ => true,
+        };
+        if !news {
+            return false;
+        }
+        if self.events.len() >= EVENTS_MAX {
+            self.events.remove(FIRST_KEPT);
+            self.left_out += 1;
+        }
+        self.events.push((at, what));
+        true
+    }
+
+    /// How far the job has come.
+    pub fn state(&self) -> State {
+        match self.events.last() {
+            Some((_, What::Held(true))) => State::Held,
+            None
+            | Some((_, What::Accepted | What::Waiting(_) | What::Unplaced { .. } | What::Held(false))) => {
+                State::Waiting
+            }
+            Some((_, What::Placed { .. })) => State::Planned,
+            Some((_, What::Started { .. })) => State::Running,
+            Some((_, What::Ended(end))) => state_of(*end),
+        }
+    }
+
+    /// When the job was accepted, or first heard of.
+    pub fn accepted(&self) -> Option<Time> {
+        self.events.first().map(|(at, _)| *at)
+    }
+
+    /// The start that was promised first.
+    pub fn promised(&self) -> Option<Time> {
+        self.events.iter().find_map(|(_, what)| match what {
+            What::Placed { start, .. } => Some(*start),
+            What::Accepted
+            | What::Waiting(_)
+            | What::Unplaced { .. }
+            | What::Started { .. }
+            | What::Ended(_)
+            | What::Held(_) => None,
+        })
+    }
+
+    /// The last placement, or that with a given number.
+    pub fn placement(&self, wanted: Option<Epoch>) -> Option<(Epoch, Time, Span, &[NodeId])> {
+        self.events.iter().rev().find_map(|(_, what)| match what {
+            What::Placed { epoch, start, span, nodes } if wanted.is_none_or(|wanted| wanted == *epoch) => {
+                Some((*epoch, *start, *span, &**nodes))
+            }
+            What::Placed { .. }
+            | What::Accepted
+            | What::Waiting(_)
+            | What::Unplaced { .. }
+            | What::Started { .. }
+            | What::Ended(_)
+            | What::Held(_) => None,
+        })
+    }
+
+    /// When the first and the last task of the last placement started.
+    pub fn started(&self) -> Option<(Time, Time)> {
+        self.events.iter().rev().find_map(|(_, what)| match what {
+            What::Started { first, last, .. } => Some((*first, *last)),
+            What::Accepted
+            | What::Waiting(_)
+            | What::Placed { .. }
+            | What::Unplaced { .. }
+            | What::Ended(_)
+            | What::Held(_) => None,
+        })
+    }
+
+    /// When the job ended.
+    pub fn ended(&self) -> Option<Time> {
+        match self.events.last() {
+            Some((at, What::Ended(_))) => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// The story for people.
+    pub fn views(&self) -> Vec<EventView> {
+        self.events.iter().map(|(at, what)| view(*at, self.job, what)).collect()
+    }
+
+    /// One more task of a placement has started.
+    fn add_start(&mut self, epoch: Epoch, at: Time) -> bool {
+        let nodes = self.nodes_of(epoch);
+        let Some((_, What::Started { tasks, first, last, .. })) = self.events.last_mut() else {
+            return false;
+        };
+        // All have, and one says so again.
+        if nodes.is_some_and(|nodes| *tasks >= nodes) {
+            return false;
+        }
+        *tasks += 1;
+        *first = (*first).min(at);
+        *last = (*last).max(at);
+        true
+    }
+
+    fn placed(&self, wanted: Epoch) -> Option<Time> {
+        self.placement(Some(wanted)).map(|(_, start, ..)| start)
+    }
+
+    fn nodes_of(&self, epoch: Epoch) -> Option<u32> {
+        self.placement(Some(epoch)).map(|(_, _, _, nodes)| nodes.len() as u32).filter(|nodes| *nodes > 0)
+    }
+}
+
+/// How far a job has come that has ended so.
+pub fn state_of(end: End) -> State {
+    match end {
+        End::Finished => State::Finished,
+        End::Failed(..) => State::Failed,
+        End::Lost => State::Lost,
+        End::Cancelled => State::Cancelled,
+        End::Expired => State::Expired,
+        End::NoPlace => State::NoPlace,
+        End::Unmet(_) => State::Unmet,
+    }
+}
+
+/// Something that happened to a job, for people.
+pub fn view(at: Time, job: JobId, what: &What) -> EventView {
+    let (kind, text) = match what {
+        What::Accepted => ("accepted", "accepted: on this node's disk".to_owned()),
+        What::Waiting(why) => ("waiting", format!("waits: {why}")),
+        What::Placed { start, nodes, .. } => {
+            ("planned", format!("planned for {} on {}", TimeText(*start), listed(nodes)))
+        }
+        What::Unplaced { by: Some(node), .. } => ("unplaced", format!("lost its place: node {node}")),
+        What::Unplaced { by: None, .. } => ("unplaced", "lost its place".to_owned()),
+        What::Started { tasks: 1, .. } => ("started", "started".to_owned()),
+        What::Started { tasks, first, last, .. } => {
+            let apart = SpanText(last.since(*first));
+            ("started", format!("{tasks} tasks started, {apart} apart"))
+        }
+        What::Ended(end) => ("ended", super::words::end(*end)),
+        What::Held(true) => ("held", "held".to_owned()),
+        What::Held(false) => ("released", "released".to_owned()),
+    };
+    EventView { at: TimeText(at), job: Some(job), kind: kind.to_owned(), text }
+}
+
+/// Nodes in a sentence; the first of them, if they are many.
+fn listed(nodes: &[NodeId]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = nodes.iter().take(SHOWN).map(NodeId::to_string).collect();
+    match nodes.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::Rank;
+    use shoal_protocols::node::Exit;
+
+    use super::*;
+
+    const JOB: JobId = JobId([7; 16]);
+
+    fn placed(epoch: u32, nodes: u64) -> What {
+        let nodes = (1..=nodes).map(NodeId).collect();
+        What::Placed { epoch: Epoch(epoch), start: Time::from_secs(10), span: Span::from_secs(5), nodes }
+    }
+
+    fn started(epoch: u32, at: u64) -> What {
+        let at = Time::from_secs(at);
+        What::Started { epoch: Epoch(epoch), tasks: 1, first: at, last: at }
+    }
+
+    #[test]
+    fn story_tells_how_far_a_job_has_come() {
+        let mut story = Story::new(JOB);
+        let mut states = Vec::new();
+        let failed = End::Failed(Rank(0), Exit::Code(3));
+        let told = [
+            What::Accepted,
+            What::Waiting("no room".into()),
+            placed(1, 1),
+            What::Unplaced { epoch: Epoch(1), by: Some(NodeId(1)) },
+            placed(2, 1),
+            started(2, 11),
+            What::Ended(failed),
+        ];
+        for (at, what) in (1..).zip(told) {
+            assert!(story.add(Time::from_secs(at), what));
+            states.push(story.state().name());
+        }
+        assert_eq!(states, ["waiting", "waiting", "planned", "waiting", "planned", "running", "failed"]);
+        assert_eq!(story.accepted(), Some(Time::from_secs(1)));
+        assert_eq!(story.ended(), Some(Time::from_secs(7)));
+        assert_eq!(story.placement(None).map(|(epoch, ..)| epoch), Some(Epoch(2)));
+    }
+
+    #[test]
+    fn what_is_told_again_after_a_restart_is_no_news() {
+        let mut story = Story::new(JOB);
+        let told = [What::Accepted, placed(1, 1), started(1, 10)];
+        for what in &told {
+            assert!(story.add(Time::from_secs(1), what.clone()));
+        }
+        for what in told {
+            assert!(!story.add(Time::from_secs(2), what));
+        }
+        assert_eq!(story.events.len(), 3);
+    }
+
+    #[test]
+    fn starts_of_a_gang_are_one_event_with_its_skew() {
+        let mut story = Story::new(JOB);
+        story.add(Time::from_secs(1), placed(1, 3));
+        for at in [12, 10, 11, 15] {
+            story.add(Time::from_secs(at), started(1, at));
+        }
+        assert_eq!(story.started(), Some((Time::from_secs(10), Time::from_secs(12))));
+        let text = story.views().pop().unwrap().text;
+        assert_eq!(text, "3 tasks started, 2s apart");
+    }
+
+    #[test]
+    fn long_story_keeps_its_beginning_and_its_end() {
+        let mut story = Story::new(JOB);
+        story.add(Time::from_secs(1), What::Accepted);
+        for n in 0..200_u32 {
+            story.add(Time::from_secs(2), placed(n, 1));
+            story.add(Time::from_secs(3), What::Unplaced { epoch: Epoch(n), by: None });
+        }
+        assert_eq!(story.events.len(), EVENTS_MAX);
+        assert_eq!(story.left_out as usize, 401 - EVENTS_MAX);
+        assert_eq!(story.events[0].1, What::Accepted);
+        assert_eq!(story.events.last().unwrap().1, What::Unplaced { epoch: Epoch(199), by: None });
+        let bytes = minicbor::to_vec(&story).unwrap();
+        assert_eq!(minicbor::decode::<Story>(&bytes).unwrap(), story);
+    }
+}

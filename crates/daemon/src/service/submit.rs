@@ -1,0 +1,267 @@
+//! Submission: what is given is read, judged by its fields, and answered once it is durable.
+
+use std::io;
+use std::str::FromStr;
+
+use shoal_api::{JobStatus, Problem, State, Until};
+use shoal_model::job::Work;
+use shoal_model::matching::{Mismatch, Needs, mismatches};
+use shoal_model::units::TimeText;
+use shoal_model::{Envelope, Job, JobId, Machine, NodeId, Nonce, Span};
+use shoal_protocols::Shared;
+use shoal_protocols::node::{Command, Refusal};
+
+use super::{Service, Wrong, view};
+use crate::executor::process;
+
+/// A job as it comes in.
+#[derive(Clone, Debug)]
+pub enum Submission {
+    /// The one encoding of an envelope.
+    Envelope(Vec<u8>),
+    /// A job in JSON; with the client's nonce, if it gives one.
+    Json(Vec<u8>, Option<Nonce>),
+    /// A job in TOML; with the client's nonce, if it gives one.
+    Toml(String, Option<Nonce>),
+}
+
+impl Submission {
+    /// Reads the envelope, or makes it.
+    pub fn read(self, draw: impl FnOnce() -> Nonce) -> Result<Envelope, Wrong> {
+        let (job, nonce) = match self {
+            Submission::Envelope(bytes) => {
+                return Envelope::from_bytes(&bytes).map_err(|error| wrong_job(&error.to_string()));
+            }
+            Submission::Json(bytes, nonce) => {
+                let job = serde_json::from_slice::<Job>(&bytes);
+                (job.map_err(|error| wrong_job(&error.to_string()))?, nonce)
+            }
+            Submission::Toml(text, nonce) => {
+                let job = toml::from_str::<Job>(&text);
+                (job.map_err(|error| wrong_job(error.message()))?, nonce)
+            }
+        };
+        Envelope::new(job, nonce.unwrap_or_else(draw)).map_err(|error| wrong_job(&error.to_string()))
+    }
+}
+
+/// Reads a nonce: 32 hexadecimal digits.
+pub fn read_nonce(text: &str) -> Result<Nonce, Wrong> {
+    let wrong = || {
+        let problem = Problem::new("a nonce is 32 hexadecimal digits").field(shoal_api::NONCE);
+        Wrong { status: 400, problem }
+    };
+    JobId::from_str(text).map(|id| Nonce(id.0)).map_err(|_| wrong())
+}
+
+/// What is wrong with a job, and with which field of it: errors of the model name it between backticks.
+fn wrong_job(error: &str) -> Wrong {
+    let field = error.split('`').nth(1).map(str::to_owned);
+    let fields = || shoal_model::Field::ALL.iter().map(|field| field.name());
+    let known = |name: &String| ["command", "script"].into_iter().chain(fields()).any(|known| known == name);
+    let unknown = error.starts_with("unknown field");
+    let hint = field.as_deref().filter(|_| unknown).and_then(|name| {
+        let known = ["command", "script"].into_iter().chain(fields()).filter(|known| !known.contains(' '));
+        let close = known.map(|known| (strsim::jaro_winkler(name, known), known));
+        let (likeness, nearest) = close.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        (likeness > 0.7).then(|| format!("did you mean `{nearest}`?"))
+    });
+    let field = field.filter(|name| unknown || known(name));
+    // serde lists every field there is, which nobody reads.
+    let error = error.split(", expected one of").next().unwrap_or(error);
+    Wrong::impossible(Problem { field, hint, ..Problem::new(error) })
+}
+
+impl Service {
+    /// Takes a job, once it is judged, and answers once it is durable and planned, or the time is up.
+    pub async fn submit(&self, envelope: Envelope, wait: Span) -> Result<(bool, JobStatus), Wrong> {
+        if self.is_leaving() {
+            return Err(Wrong::unavailable("this node is about to leave, and takes no more jobs"));
+        }
+        // A full disk refuses new work, so that what was promised still fits.
+        self.setting
+            .room
+            .check()
+            .map_err(|little| Wrong { status: 507, problem: Problem::new(little.to_string()) })?;
+        self.judge(&envelope).await?;
+        let id = envelope.id();
+        let watch = self.history.watch(id);
+        let known = self.history.story(id).is_some();
+        let after = self.owners_of(envelope.job()).await?;
+        self.mailbox.command(Command::SubmitAfter(Shared::new(envelope), after.into()))?;
+        let seen = self.look(move |node| view::facts(node, id)).await?;
+        let Some(facts) = seen else {
+            let why = self.history.take_refusal(id);
+            return Err(refused(why));
+        };
+        let status = view::status(&facts, self.history.story(id).as_ref(), self.view());
+        let decided = status.state != State::Waiting || status.reason.is_some();
+        if decided || wait == Span::ZERO {
+            return Ok((!known, status));
+        }
+        drop(watch);
+        self.wait(id, Until::Planned, wait).await.map(|status| (!known, status))
+    }
+
+    /// Whose the jobs are that a job is to start after.
+    async fn owners_of(&self, job: &Job) -> Result<Vec<(JobId, NodeId)>, Wrong> {
+        let mut owners = Vec::new();
+        for other in job.after.iter().flat_map(|after| after.0.keys()) {
+            let found = self.find(&other.to_string()).await;
+            owners.push(found.map_err(|wrong| Wrong { problem: wrong.problem.field("after"), ..wrong })?);
+        }
+        Ok(owners)
+    }
+
+    /// Refuses what can never be done here.
+    async fn judge(&self, envelope: &Envelope) -> Result<(), Wrong> {
+        let job = envelope.job();
+        let now = self.now();
+        if let Some(deadline) = job.deadline
+            && deadline <= now
+        {
+            let error = format!("`deadline` ({}) has passed: it is {}", TimeText(deadline), TimeText(now));
+            return Err(Wrong::impossible(Problem::new(error).field("deadline")));
+        }
+        let needs = Needs::of(job, self.setting.limit_default);
+        if let Some(deadline) = job.deadline
+            && now.max(job.begin.unwrap_or_default()) + needs.limit > deadline
+        {
+            let limit = shoal_model::units::SpanText(needs.limit);
+            let error =
+                format!("the job may take {limit} (`time`), which is more than is left to its deadline");
+            let problem = Problem::new(error).field("deadline");
+            return Err(Wrong::impossible(problem.hint("give a shorter `time` or a later `deadline`")));
+        }
+        let alone = self.elsewhere.members().is_empty();
+        if mismatches(&needs, &self.setting.machine).next().is_some() {
+            let machines = if alone { Some(Vec::new()) } else { self.machines().await };
+            // Of a node that did not answer nothing is known: it may be the one.
+            if let Some(others) = machines {
+                none_will_do(&needs, &self.setting.machine, &others)?;
+            }
+        }
+        if alone && let Err(error) = process::can_run(job) {
+            return Err(Wrong::impossible(cannot_run(job, &error)));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a job for which no machine is large enough, or the right one.
+fn none_will_do(needs: &Needs, here: &Machine, others: &[Machine]) -> Result<(), Wrong> {
+    let machines = || std::iter::once(here).chain(others);
+    if machines().any(|machine| mismatches(needs, machine).next().is_none()) {
+        return Ok(());
+    }
+    // The machine with the fewest reasons is the one to compare with.
+    let best = machines().min_by_key(|machine| mismatches(needs, machine).count());
+    let Some(mismatch) = best.and_then(|best| mismatches(needs, best).next()) else { return Ok(()) };
+    let problem = match mismatch {
+        Mismatch::Count { resource, needs, .. } => {
+            let has = |machine: &Machine| match resource {
+                "cores" => machine.capacity.cores,
+                "gpus" => machine.capacity.gpus,
+                name => machine.capacity.get(name),
+            };
+            let most = machines().map(has).max().unwrap_or_default();
+            let error =
+                format!("the job needs {needs} {resource} on a node, and no node has more than {most}");
+            Problem::new(error).field(resource)
+        }
+        Mismatch::Size { resource, .. } => {
+            let size = |machine: &Machine| match resource {
+                "memory" => machine.capacity.memory,
+                _ => machine.capacity.disk,
+            };
+            let most = machines().map(size).max().unwrap_or_default();
+            let most = shoal_model::units::About::Down(most);
+            let wanted = match resource {
+                "memory" => needs.resources.memory,
+                _ => needs.resources.disk,
+            };
+            let wanted = shoal_model::units::About::Up(wanted);
+            let error =
+                format!("the job needs {wanted} of {resource} on a node, and no node has more than {most}");
+            Problem::new(error).field(resource)
+        }
+        Mismatch::Architecture { .. } => Problem::new(none(&mismatch)).field("architecture"),
+        Mismatch::System { .. } => Problem::new(none(&mismatch)).field("system"),
+        Mismatch::Label { .. } => Problem::new(none(&mismatch)).field("labels"),
+        Mismatch::Organisation { .. } => Problem::new(none(&mismatch)).field("within"),
+    };
+    Err(Wrong::impossible(problem.hint("`shoal nodes` shows what each node has")))
+}
+
+fn none(mismatch: &Mismatch<'_>) -> String {
+    format!("no node will do for the job: it {mismatch}")
+}
+
+fn cannot_run(job: &Job, error: &io::Error) -> Problem {
+    let name = match &job.work {
+        Work::Command(argv) => argv.first().map(String::as_str).unwrap_or_default(),
+        Work::Script(_) => "script",
+    };
+    let why = match error.kind() {
+        io::ErrorKind::NotFound => "there is no such program on this machine".to_owned(),
+        io::ErrorKind::PermissionDenied => "it is no program that this user may run".to_owned(),
+        _ => error.to_string(),
+    };
+    let problem = Problem::new(format!("cannot run `{name}`: {why}")).field("command");
+    problem.hint("give its whole path, or set PATH with --env")
+}
+
+fn refused(why: Option<Refusal>) -> Wrong {
+    match why {
+        Some(why @ Refusal::Full(_)) => Wrong { status: 507, problem: Problem::new(why.to_string()) },
+        Some(why @ Refusal::Unhonoured(_)) => {
+            wrong_job(&why.to_string().replacen("recipe `", "recipe ", 1).replacen('`', "", 1))
+        }
+        Some(why @ Refusal::Unknown(_)) => {
+            Wrong { status: 404, problem: Problem::new(why.to_string()).field("after") }
+        }
+        Some(why @ Refusal::Started) => Wrong { status: 409, problem: Problem::new(why.to_string()) },
+        Some(why @ Refusal::NoWork) => Wrong::unavailable(why.to_string()),
+        None => Wrong::unavailable("the node did not take the job, and does not say why"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::{Resources, Thousandths};
+
+    use super::*;
+
+    #[test]
+    fn wrong_job_is_refused_by_its_field() {
+        let read = |text: &str| {
+            let submission = Submission::Toml(text.to_owned(), None);
+            submission.read(|| Nonce([0; 16])).unwrap_err().problem
+        };
+        let unknown = read("command = ['a']\nmemroy = '8GiB'");
+        assert_eq!(unknown.field.as_deref(), Some("memroy"));
+        assert_eq!(unknown.hint.as_deref(), Some("did you mean `memory`?"));
+        assert_eq!(unknown.error, "unknown field `memroy`");
+        assert_eq!(read("command = ['a']\ntime = '0s'").field.as_deref(), Some("time"));
+        assert_eq!(read("command = []").field.as_deref(), Some("command"));
+        let json = Submission::Json(b"{\"command\":[\"a\"],\"nodes\":0}".to_vec(), None);
+        assert!(json.read(|| Nonce([0; 16])).is_err());
+    }
+
+    #[test]
+    fn job_too_large_for_every_machine_is_told_the_most_there_is() {
+        let machine = |cores| Machine::with_capacity(Resources::cores(cores));
+        let needs = |cores| Needs::new(Resources::cores(cores), Span::from_secs(1));
+        assert!(none_will_do(&needs(8), &machine(2), &[machine(8)]).is_ok());
+        let wrong = none_will_do(&needs(64), &machine(2), &[machine(8), machine(4)]).unwrap_err();
+        assert_eq!(wrong.problem.field.as_deref(), Some("cores"));
+        assert!(wrong.problem.error.ends_with("no node has more than 8"), "{:?}", wrong.problem);
+        assert_eq!(Thousandths::whole(8).to_string(), "8");
+    }
+
+    #[test]
+    fn nonces_are_sixteen_bytes_in_hexadecimal() {
+        assert_eq!(read_nonce(&"0a".repeat(16)).unwrap(), Nonce([10; 16]));
+        assert_eq!(read_nonce("0a").unwrap_err().status, 400);
+    }
+}

@@ -1,0 +1,91 @@
+//! Why a job is where it is, in plain words: the sentence, what stands against it on each node, and its story.
+
+use shoal_api::{JobStatus, Refusals, State, Why};
+use shoal_model::matching::{Needs, mismatches};
+use shoal_model::units::{SpanText, TimeText};
+use shoal_model::{Envelope, JobId, Machine, NodeId};
+
+use super::{Service, Wrong, view};
+use crate::elsewhere::Question;
+
+impl Service {
+    /// Why a job that this node accepted is where it is.
+    pub async fn why(&self, job: JobId) -> Result<Why, Wrong> {
+        let facts = self.look(move |node| view::facts(node, job)).await?;
+        let facts = facts.ok_or_else(|| Wrong::unknown(&job.to_string()))?;
+        let story = self.history.story(job);
+        let status = view::status(&facts, story.as_ref(), self.view());
+        let mut nodes = Vec::new();
+        if !status.state.is_over() {
+            nodes.push(self.refusals(self.setting.me, &facts.envelope, &self.setting.machine));
+            for (node, machine) in self.machines_of_others().await {
+                nodes.push(self.refusals(node, &facts.envelope, &machine));
+            }
+        }
+        let answer = self.answer(&status, &nodes);
+        Ok(Why { answer, nodes, story: story.map(|story| story.views()).unwrap_or_default(), job: status })
+    }
+
+    /// What each other node is, of those that answer.
+    async fn machines_of_others(&self) -> Vec<(NodeId, Machine)> {
+        let mut machines = Vec::new();
+        for (node, reply) in self.ask_all(&Question::Machine).await {
+            machines.extend(reply.read::<Machine>().await.map(|machine| (node, machine)));
+        }
+        machines
+    }
+
+    /// What all other nodes are; none if not all of them answer.
+    pub(super) async fn machines(&self) -> Option<Vec<Machine>> {
+        let known = self.elsewhere.members().len();
+        let machines: Vec<Machine> =
+            self.machines_of_others().await.into_iter().map(|(_, machine)| machine).collect();
+        (machines.len() >= known).then_some(machines)
+    }
+
+    fn refusals(&self, node: NodeId, envelope: &Envelope, machine: &Machine) -> Refusals {
+        let needs = Needs::of(envelope.job(), self.setting.limit_default);
+        let reasons = mismatches(&needs, machine).map(|mismatch| mismatch.to_string()).collect();
+        Refusals { node: node.to_string(), reasons }
+    }
+
+    fn answer(&self, job: &JobStatus, nodes: &[Refusals]) -> String {
+        let now = self.now();
+        match job.state {
+            State::Held => "it is held back: `shoal release` lets it go on".to_owned(),
+            State::Waiting => {
+                let refuse = nodes.iter().filter(|node| !node.reasons.is_empty()).count();
+                let why = job.reason.clone().unwrap_or_else(|| "a place is being looked for".to_owned());
+                match refuse {
+                    0 => format!("it waits: {why}"),
+                    _ => format!(
+                        "it waits: {why}; {refuse} of {} nodes that answered will not do",
+                        nodes.len()
+                    ),
+                }
+            }
+            State::Planned => match &job.planned {
+                Some(planned) if planned.start.0 > now => format!(
+                    "it starts at {}, in {}: the nodes that will do are taken until then, or it may not begin before",
+                    planned.start,
+                    SpanText(planned.start.0.since(now))
+                ),
+                _ => "its time has come, and its tasks are being started".to_owned(),
+            },
+            State::Running => match &job.started {
+                Some(TimeText(started)) => {
+                    let since = SpanText(now.since(*started));
+                    format!("it has run for {since}, and is stopped after {} at the latest", job.limit)
+                }
+                None => "it runs".to_owned(),
+            },
+            State::Finished
+            | State::Failed
+            | State::Lost
+            | State::Cancelled
+            | State::Expired
+            | State::NoPlace
+            | State::Unmet => job.reason.clone().unwrap_or_else(|| job.state.to_string()),
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! What a node is told by its folder: `node.toml`, written when the grid is made and read at every start.
+//!
+//! ```toml
+//! recipe = "sample"          # how jobs find their places; the same on every node of the grid
+//! time = "1h"                # the hard limit of a job that names none
+//!
+//! [network]
+//! listen = "0.0.0.0:4433"    # where other nodes reach this one; drawn at the first start, and kept
+//! advertise = ["192.0.2.7:4433"]   # where they find it, if that is not where it listens
+//!
+//! [machine]                  # instead of what is found
+//! cores = 4
+//! memory = "8GiB"
+//! labels = { zone = "basement" }
+//! ```
+
+use std::fs;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use shoal_model::machine::{Labels, MAX_LABELS};
+use shoal_model::units::SpanText;
+use shoal_model::{Machine, Name, Size, Span, Thousandths};
+use shoal_protocols::node::config::Recipe;
+
+/// The recipe of a grid whose maker does not say.
+pub const RECIPE_DEFAULT: &str = "sample";
+/// The hard limit of a job that names none, in a grid whose maker does not say.
+pub const LIMIT_DEFAULT: Span = Span::from_hours(1);
+
+/// What a node is told by its folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// How jobs find their places.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<String>,
+    /// The hard limit of a job that names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<SpanText>,
+    /// How other nodes reach it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub network: NetworkSettings,
+    /// What the machine is, where that is not what is found.
+    #[serde(skip_serializing_if = "is_default")]
+    pub machine: MachineSettings,
+}
+
+/// How other nodes reach a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetworkSettings {
+    /// Where it listens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<SocketAddr>,
+    /// Where others find it, if that is not where it listens.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub advertise: Vec<SocketAddr>,
+}
+
+/// What all nodes of a grid must agree on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GridSettings {
+    /// How jobs find their places.
+    pub recipe: String,
+}
+
+impl GridSettings {
+    /// As they are given to newcomers.
+    pub fn write(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("settings are plain data")
+    }
+
+    /// As they were given; what is not known here is passed over.
+    pub fn read(bytes: &[u8]) -> Option<GridSettings> {
+        serde_json::from_slice(bytes).ok()
+    }
+}
+
+/// What a machine is, where that is not what is found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MachineSettings {
+    /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Cores for jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<Thousandths>,
+    /// Memory for jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+    /// Disk for jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Size>,
+    /// GPUs for jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<Thousandths>,
+    /// Whose it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub organisation: Option<Name>,
+    /// What its owner says of it.
+    #[serde(skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+}
+
+/// Why settings are of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The system refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file makes no sense.
+    #[error("{}: {what}", path.display())]
+    Nonsense {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        what: String,
+    },
+    /// A recipe that nobody knows.
+    #[error("`{found}` is not a recipe: expected {}", Recipe::NAMES.join(" or "))]
+    Recipe {
+        /// What was asked for.
+        found: String,
+    },
+    /// Another recipe than the grid's.
+    #[error("this grid was made with the recipe `{made}`, which cannot be changed to `{found}`")]
+    OtherRecipe {
+        /// The grid's.
+        made: String,
+        /// What was asked for.
+        found: String,
+    },
+    /// A setting that no machine can have.
+    #[error("`machine.{field}`: {what}")]
+    Machine {
+        /// Which.
+        field: &'static str,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Settings {
+    /// The settings in a folder; none if there are none.
+    pub fn load(home: &Path) -> Result<Option<Settings>, SettingsError> {
+        let path = home.join("node.toml");
+        match fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text)
+                .map(Some)
+                .map_err(|error| SettingsError::Nonsense { path, what: error.to_string() }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(SettingsError::Io { doing: "read", path, source }),
+        }
+    }
+
+    /// Writes them, in one step.
+    pub fn save(&self, home: &Path) -> Result<(), SettingsError> {
+        let (path, new) = (home.join("node.toml"), home.join("node.toml.new"));
+        let text = toml::to_string(self)
+            .map_err(|error| SettingsError::Nonsense { path: path.clone(), what: error.to_string() })?;
+        let write = || {
+            let mut file = fs::File::create(&new)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_data()?;
+            fs::rename(&new, &path)
+        };
+        write().map_err(|source| SettingsError::Io { doing: "write", path, source })
+    }
+
+    /// The recipe, which is the grid's: one that was asked for must be the same.
+    pub fn recipe(&self, asked: Option<&str>) -> Result<Recipe, SettingsError> {
+        if let (Some(made), Some(asked)) = (&self.recipe, asked)
+            && made != asked
+        {
+            return Err(SettingsError::OtherRecipe { made: made.clone(), found: asked.to_owned() });
+        }
+        let name = asked.or(self.recipe.as_deref()).unwrap_or(RECIPE_DEFAULT);
+        Recipe::named(name).ok_or_else(|| SettingsError::Recipe { found: name.to_owned() })
+    }
+
+    /// The hard limit of a job that names none.
+    pub fn limit_default(&self) -> Span {
+        self.time.map_or(LIMIT_DEFAULT, |time| time.0)
+    }
+}
+
+impl MachineSettings {
+    /// The same with another's where it says something.
+    pub fn with(self, over: MachineSettings) -> MachineSettings {
+        MachineSettings {
+            name: over.name.or(self.name),
+            cores: over.cores.or(self.cores),
+            memory: over.memory.or(self.memory),
+            disk: over.disk.or(self.disk),
+            gpus: over.gpus.or(self.gpus),
+            organisation: over.organisation.or(self.organisation),
+            labels: self.labels.into_iter().chain(over.labels).collect(),
+        }
+    }
+
+    /// The machine with what the settings say of it.
+    pub fn apply(&self, mut machine: Machine) -> Result<Machine, SettingsError> {
+        let wrong = |field, what: &str| SettingsError::Machine { field, what: what.to_owned() };
+        if self.cores == Some(Thousandths::ZERO) {
+            return Err(wrong("cores", "0 cores: a node without any can run nothing"));
+        }
+        if self.memory == Some(Size::ZERO) {
+            return Err(wrong("memory", "no memory: a node without any can run nothing"));
+        }
+        if self.labels.len() > MAX_LABELS {
+            return Err(wrong("labels", &format!("{} labels, at most {MAX_LABELS}", self.labels.len())));
+        }
+        let capacity = &mut machine.capacity;
+        capacity.cores = self.cores.unwrap_or(capacity.cores);
+        capacity.memory = self.memory.unwrap_or(capacity.memory);
+        capacity.disk = self.disk.unwrap_or(capacity.disk);
+        capacity.gpus = self.gpus.unwrap_or(capacity.gpus);
+        capacity.check().map_err(|error| wrong("cores", &error.to_string()))?;
+        machine.organisation = self.organisation.clone().or(machine.organisation);
+        machine.labels.extend(self.labels.clone());
+        Ok(machine)
+    }
+}
+
+fn is_default<T: Default + PartialEq>(settings: &T) -> bool {
+    *settings == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::Resources;
+
+    use super::*;
+
+    #[test]
+    fn settings_read_back_what_they_write_and_name_what_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Settings::load(folder.path()).unwrap().is_none());
+        let machine = MachineSettings { cores: Some(Thousandths::whole(3)), ..MachineSettings::default() };
+        let network = NetworkSettings { listen: "127.0.0.1:7".parse().ok(), ..NetworkSettings::default() };
+        let settings = Settings { recipe: Some("asap".to_owned()), time: None, network, machine };
+        settings.save(folder.path()).unwrap();
+        assert_eq!(Settings::load(folder.path()).unwrap(), Some(settings));
+        fs::write(folder.path().join("node.toml"), "recipe = 'asap'\ncroes = 3\n").unwrap();
+        let error = Settings::load(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("croes") && error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn recipe_is_the_grids_and_one_that_exists() {
+        let made = Settings { recipe: Some("asap".to_owned()), ..Settings::default() };
+        assert_eq!(made.recipe(None).unwrap().name(), "asap");
+        assert_eq!(made.recipe(Some("asap")).unwrap().name(), "asap");
+        assert!(matches!(made.recipe(Some("sample")), Err(SettingsError::OtherRecipe { .. })));
+        let error = Settings::default().recipe(Some("smaple")).unwrap_err().to_string();
+        assert!(error.contains("sample"), "{error}");
+    }
+
+    #[test]
+    fn machine_that_can_run_nothing_is_refused() {
+        let machine = || Machine::with_capacity(Resources::cores(2));
+        let none = MachineSettings { cores: Some(Thousandths::ZERO), ..MachineSettings::default() };
+        assert!(none.apply(machine()).is_err());
+        let four = MachineSettings { cores: Some(Thousandths::whole(4)), ..MachineSettings::default() };
+        assert_eq!(four.apply(machine()).unwrap().capacity.cores, Thousandths::whole(4));
+    }
+}

@@ -1,0 +1,3 @@
+//! The service without HTTP: several nodes of one process that answer for each other.
+
+mod elsewhere;
