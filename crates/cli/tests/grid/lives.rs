@@ -8,7 +8,8 @@ fn killed_node_finds_its_jobs_again_those_that_run_and_those_that_ended_meanwhil
     let finished = node.submit(&["--name", "before"], "echo done");
     assert!(node.shoal(&["wait", "--timeout", "50s", &finished]).status.success());
     let meanwhile = node.submit(&[], "sleep 0.3; echo meanwhile; exit 7");
-    let running = node.submit(&[], "while [ ! -e ../../../go ]; do sleep 0.05; done; echo $SHOAL_EPOCH");
+    let script = "echo ran >> ../../../ran; while [ ! -e ../../../go ]; do sleep 0.05; done; echo done";
+    let running = node.submit(&[], script);
     let waiting = node.submit(&["--begin", "+1s"], "echo later");
     node.await_state(&meanwhile, "running");
     node.await_state(&running, "running");
@@ -27,7 +28,8 @@ fn killed_node_finds_its_jobs_again_those_that_run_and_those_that_ended_meanwhil
     assert_eq!(node.says(&["logs", &finished]), "done\n");
     std::fs::write(node.home().join("go"), "").unwrap();
     assert!(node.shoal(&["wait", "--timeout", "50s", &running, &waiting]).status.success());
-    assert_eq!(node.says(&["logs", &running]), "1\n", "it ran once");
+    assert_eq!(node.says(&["logs", &running]), "done\n");
+    assert_eq!(std::fs::read_to_string(node.home().join("ran")).unwrap(), "ran\n", "it ran once");
     assert_eq!(node.json(&["status", &running])["accepted"], accepted, "its story has survived");
 }
 
