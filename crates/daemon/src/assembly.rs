@@ -195,7 +195,12 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         .map_err(|source| StartError::Io { doing: "start threads", source })?;
 
     let mut place = quic::Settings { advertise: settings.network.advertise.clone(), ..Default::default() };
-    place.bind = bind.or(settings.network.listen).unwrap_or(place.bind);
+    // Port 0 is any the first time, and the same from then on.
+    let kept = settings
+        .network
+        .listen
+        .filter(|kept| bind.is_none_or(|bind| bind.port() == 0 && bind.ip() == kept.ip()));
+    place.bind = kept.or(bind).unwrap_or(place.bind);
     let asked = recipe.as_deref().or(settings.recipe.as_deref());
     let wanted = settings.recipe(recipe.as_deref())?;
     let grid = match (Grid::load(&identity, Arc::clone(&cabinet))?, ticket) {

@@ -29,7 +29,7 @@ pub struct Answer {
 /// The program, in a folder that is nobody's own.
 pub fn shoal(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
-    command.env("SHOAL_HOME", home).env_remove("XDG_DATA_HOME").stdin(Stdio::null());
+    command.env("SHOAL_HOME", home).env_remove("XDG_STATE_HOME").stdin(Stdio::null());
     command
 }
 
@@ -61,7 +61,11 @@ impl Node {
     /// Starts the program again, and waits until it answers.
     pub fn up(&mut self) {
         let mut command = shoal(&self.home());
-        command.arg("node").args(&self.flags).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(["node", "--listen", "127.0.0.1:0"])
+            .args(&self.flags)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let child = command.spawn().unwrap();
         let pid = child.id();
         self.child = Some(child);

@@ -51,7 +51,7 @@ fn second_node_in_a_folder_is_refused_and_changes_nothing() {
     let address = node.host();
     let second = node.shoal(&["node"]);
     assert_eq!(second.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&second.stderr).contains("locked by another node"));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("in use by another daemon"));
     let behind = node.shoal(&["node", "--background"]);
     assert!(String::from_utf8_lossy(&behind.stderr).contains("already"));
     assert_eq!(node.host(), address);
@@ -72,17 +72,40 @@ fn leaving_node_takes_no_more_jobs_and_waits_for_those_it_has() {
 }
 
 #[test]
-fn damaged_or_newer_journal_and_wrong_settings_are_told_and_left_alone() {
+fn damaged_database_and_newer_folder_are_told_and_left_alone() {
     let mut node = Node::start(&[]);
     node.stop();
-    let journal = std::fs::read_dir(node.home()).unwrap().flatten().map(|entry| entry.path());
-    assert!(journal.count() > 3);
-    std::fs::write(node.home().join("settings.toml"), "recipe = 'sample'\nrecpie = 'asap'\n").unwrap();
+    let refused = |file: &str, bytes: &[u8], told: &str| {
+        let path = node.home().join(file);
+        let before = std::fs::read(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let output = node.shoal(&["node"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(told) && said.contains(file), "{said}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "{file} is left alone");
+        std::fs::write(&path, before).unwrap();
+    };
+    refused("shoal.db", &[7; 4096], "shoal.db");
+    refused("node.key", b"nonsense\n", "node.key");
+    let newer = node.home().join("format");
+    std::fs::write(&newer, "99\n").unwrap();
+    let output = node.shoal(&["node"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("format 99") && said.contains("newer version"), "{said}");
+    std::fs::write(&newer, "1\n").unwrap();
+    node.up();
+}
+
+#[test]
+fn wrong_settings_are_told_and_left_alone() {
+    let mut node = Node::start(&[]);
+    node.stop();
+    std::fs::write(node.home().join("node.toml"), "recipe = 'sample'\nrecpie = 'asap'\n").unwrap();
     let wrong = node.shoal(&["node"]);
     assert_eq!(wrong.status.code(), Some(2));
     let said = String::from_utf8_lossy(&wrong.stderr);
-    assert!(said.contains("settings.toml") && said.contains("recpie"), "{said}");
-    std::fs::write(node.home().join("settings.toml"), "recipe = 'sample'\n").unwrap();
+    assert!(said.contains("node.toml") && said.contains("recpie"), "{said}");
+    std::fs::write(node.home().join("node.toml"), "recipe = 'sample'\n").unwrap();
     let other = node.shoal(&["node", "--recipe", "asap"]);
     assert!(String::from_utf8_lossy(&other.stderr).contains("cannot be changed"));
     node.up();

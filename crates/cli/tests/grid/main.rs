@@ -5,3 +5,4 @@ mod home;
 mod interface;
 mod jobs;
 mod lives;
+mod several;

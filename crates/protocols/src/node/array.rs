@@ -22,6 +22,9 @@ use crate::scheduling::Stuck;
 /// known, and when the last starts is a guess.
 const WINDOW: u32 = 256;
 
+/// How many jobs of an array look for places at once: more would see the same room, and all but one be refused.
+const SEEKING_MAX: usize = 8;
+
 /// How far an array has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Progress {
@@ -61,6 +64,16 @@ impl Work {
     /// How many jobs of an array have ended, and how many there are.
     pub(super) fn progress(&self, job: JobId) -> Option<(u32, u32)> {
         Some((self.arrays.get(&job)?.ended, self.array(job)?.tasks()))
+    }
+
+    /// Whether enough jobs of an array look for places already.
+    fn is_seeking_enough(&self, array: JobId) -> bool {
+        let open = self.arrays.get(&array).into_iter().flat_map(|progress| &progress.open);
+        let seeking = open.filter(|&&index| {
+            let job = self.owned.get(&array.of_index(index));
+            job.is_some_and(|owned| owned.phase == Phase::Seeking && owned.may_seek())
+        });
+        seeking.count() >= SEEKING_MAX
     }
 
     /// Makes the next job of an array, if it is time for one.
@@ -104,7 +117,9 @@ impl Node {
         if !self.unended(array).is_some_and(|owned| owned.may_seek()) {
             return;
         }
-        while let Some(job) = self.work.as_mut().and_then(|work| work.launch_next(array)) {
+        while self.work.as_ref().is_some_and(|work| !work.is_seeking_enough(array))
+            && let Some(job) = self.work.as_mut().and_then(|work| work.launch_next(array))
+        {
             self.seek(job, ctx);
         }
         let Some(work) = &self.work else { return };

@@ -26,6 +26,8 @@ use crate::shared::Shared;
 pub const OWNED_MAX: usize = 1_000_000;
 /// The first pause before a job without a place is looked after again; doubles each time.
 const AGAIN_LEAST: Span = Span::from_secs(5);
+/// The first such pause of a job that others were quicker than: there are places.
+const AGAIN_OUTRUN: Span = Span::from_millis(100);
 /// The longest such pause.
 const AGAIN_MOST: Span = Span::from_mins(5);
 /// No two clocks of a grid are further apart.
@@ -336,7 +338,8 @@ impl Node {
         }
         owned.why = Some(why);
         let Needs { limit, deadline, .. } = owned.needs;
-        let pause = (AGAIN_LEAST * (1 << owned.stuck.min(10))).min(AGAIN_MOST);
+        let least = if why == Stuck::Outrun { AGAIN_OUTRUN } else { AGAIN_LEAST };
+        let pause = (least * (1 << owned.stuck.min(10))).min(AGAIN_MOST);
         owned.stuck = owned.stuck.saturating_add(1);
         if deadline.is_some_and(|deadline| ctx.now + limit > deadline) {
             self.end(job, End::Expired, ctx);
@@ -380,6 +383,9 @@ impl Node {
         owned.started.clear();
         (owned.going, owned.looking, owned.ask_at) = (false, false, None);
         owned.note_start(placement.start, ctx);
+        if let Some((array, _)) = owned.of {
+            ctx.wake_at(ctx.now, Timer::Launch(array));
+        }
         self.plan(scheduling::Command::Leave(job), ctx);
         ctx.report(Event::Placed(job, placement.clone()));
         self.watch(job, &placement, ctx);

@@ -1,0 +1,117 @@
+//! Several nodes, as real processes with real sockets: they let each other in, plan together and answer for each other.
+
+use super::home::{Node, wait_until};
+
+/// A node that enters the grid of another.
+fn joined(first: &Node) -> Node {
+    let ticket = first.says(&["ticket"]);
+    let node = Node::start(&["--join", ticket.trim()]);
+    wait_until("the two know each other", || {
+        let knows = |node: &Node| node.json(&["nodes"])["nodes"].as_array().map_or(0, Vec::len) >= 2;
+        (knows(first) && knows(&node)).then_some(())
+    });
+    node
+}
+
+#[test]
+fn second_node_joins_with_one_command_and_gangs_run_on_both() {
+    let first = Node::start(&["--cores", "1"]);
+    let second = joined(&first);
+    let gang = second.submit(&["--nodes", "2"], "echo $SHOAL_RANK of $SHOAL_NODES");
+    assert!(second.shoal(&["wait", "--timeout", "50s", &gang]).status.success());
+    // Whoever is asked, the owner answers, and the output comes from where it is.
+    for node in [&first, &second] {
+        assert_eq!(node.state(&gang), "finished");
+        assert_eq!(node.says(&["logs", &gang]), "0 of 2\n");
+        assert_eq!(node.says(&["logs", "--rank", "1", &gang]), "1 of 2\n");
+    }
+    let status = first.json(&["status", &gang]);
+    assert!(status["skew"].is_string(), "{status}");
+}
+
+#[test]
+fn job_can_be_taken_back_and_held_through_any_node() {
+    let first = Node::start(&[]);
+    let second = joined(&first);
+    let long = first.submit(&[], "sleep 60");
+    first.await_state(&long, "running");
+    second.says(&["cancel", &long[..8]]);
+    assert_eq!(first.state(&long), "cancelled");
+
+    let later = first.submit(&["--begin", "+1h"], "true");
+    second.says(&["hold", &later]);
+    assert_eq!(first.state(&later), "held");
+    assert!(second.says(&["why", &later]).contains("held"));
+    second.says(&["release", &later]);
+    first.await_state(&later, "planned");
+    let refused = second.shoal(&["hold", &long]);
+    assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
+}
+
+#[test]
+fn jobs_start_after_others_of_any_node_and_arrays_run_for_each_index() {
+    let first = Node::start(&[]);
+    let second = joined(&first);
+    let array = first.submit(&["--array", "3-12:3%2"], "echo $SHOAL_ARRAY_INDEX");
+    let after = second.submit(&["--after", &array], "echo then");
+    assert!(second.shoal(&["wait", "--timeout", "50s", &after]).status.success());
+    assert_eq!(second.state(&array), "finished");
+    let jobs = first.json(&["status", "--all"]);
+    let mut indexes: Vec<String> = jobs["jobs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|job| job["array"] == array.as_str())
+        .map(|job| second.says(&["logs", job["id"].as_str().unwrap()]))
+        .collect();
+    indexes.sort();
+    assert_eq!(indexes, ["12\n", "3\n", "6\n", "9\n"]);
+
+    let fails = first.submit(&[], "exit 3");
+    let unmet = second.submit(&["--after", &fails], "true");
+    second.await_state(&unmet, "unmet");
+    assert_eq!(second.shoal(&["wait", &unmet]).status.code(), Some(125));
+}
+
+#[test]
+fn job_of_a_killed_node_runs_again_on_another() {
+    let first = Node::start(&["--cores", "1"]);
+    let mut second = joined(&first);
+    // Both are taken for a while, the second by a job of the first.
+    let gang = first.submit(&["--nodes", "2", "--time", "5m"], "sleep 1000");
+    first.await_state(&gang, "running");
+    let placed = || first.json(&["status", &gang])["planned"]["epoch"].as_u64();
+    assert_eq!(placed(), Some(1));
+    second.kill();
+    wait_until("the owner has noticed", || (first.state(&gang) == "waiting").then_some(()));
+    second.up();
+    wait_until("it runs again", || (first.state(&gang) == "running" && placed() > Some(1)).then_some(()));
+    first.says(&["cancel", &gang]);
+}
+
+#[test]
+fn ticket_lets_in_one_machine_once() {
+    let first = Node::start(&[]);
+    let ticket = first.says(&["ticket"]);
+    let ticket = ticket.trim();
+    let second = Node::start(&["--join", ticket]);
+    let refused = |flags: &[&str], told: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut words = vec!["node", "--listen", "127.0.0.1:0"];
+        words.extend(flags);
+        let output = super::home::shoal(&folder.path().join("home")).args(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(told), "{said}");
+    };
+    refused(&["--join", ticket], "used");
+    refused(&["--join", "shoal1nonsense"], "ticket");
+    let other = Node::start(&[]);
+    let foreign = other.says(&["ticket"]);
+    let mut words = vec!["node"];
+    words.extend(["--join", foreign.trim()]);
+    let mut second = second;
+    second.stop();
+    let output = second.shoal(&words);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("another grid"), "{said}");
+}
