@@ -140,7 +140,7 @@ impl Node {
     fn look_for_better(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
         let start = work.commit.placement(job).map(|placement| placement.start);
-        if work.commit.is_placing(job) || !start.is_some_and(|start| start > ctx.now + STAYS_WITHIN) {
+        if work.commit.is_placing(job) || start.is_none_or(|start| start <= ctx.now + STAYS_WITHIN) {
             return;
         }
         let Some(owned) = self.unended(job) else { return };
