@@ -51,6 +51,11 @@ impl Error {
         self
     }
 
+    /// What went wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Tells the user, and says how to end.
     pub fn tell(&self) -> ExitCode {
         eprintln!("error: {}", self.message);

@@ -4,6 +4,7 @@ mod act;
 mod bench;
 mod calendar;
 mod completions;
+mod demo;
 mod doctor;
 mod leave;
 mod logs;
@@ -28,6 +29,8 @@ use crate::error::Error;
 /// What can be asked for.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    /// Show it: a grid of real nodes on this machine, jobs of every kind, a node killed on the way
+    Demo(demo::Arguments),
     /// Run this machine's node: a new grid of one, or the one that its folder knows
     Node(node::Arguments),
     /// Print a ticket with which another machine joins
@@ -80,6 +83,7 @@ impl Command {
     pub fn run(self, context: &Context) -> Result<ExitCode, Error> {
         let output = context.output;
         match self {
+            Command::Demo(arguments) => demo::run(&arguments, context)?,
             Command::Node(arguments) => node::run(arguments, context)?,
             Command::Ticket(arguments) => ticket::run(&arguments, context)?,
             Command::Leave(arguments) => leave::run(&arguments, context)?,
