@@ -16,8 +16,8 @@
 
 use std::ops::Bound;
 
-use shoal_model::calendar::{Key, State};
-use shoal_model::{JobId, NodeId, Span, Time};
+use shoal_model::calendar::{Calendar, Key, State};
+use shoal_model::{Epoch, JobId, NodeId, Resources, Span, Time};
 
 use super::message::{JobMessage, Message, Task, Timer};
 use super::{Node, Work};
@@ -38,6 +38,24 @@ const LOOK_PAUSE: Span = Span::from_secs(2);
 /// A place is better if it saves this part of the wait, and at least a second: a move is not free.
 const BETTER_BY: u64 = 20;
 
+impl Work {
+    /// Asks a task's owner whether it may start now, if there is room for it in a copy of the calendar.
+    fn offer(&self, key: Key, trial: &mut Calendar<Resources>, ctx: &mut Ctx<'_, Node>) {
+        let Key { job, epoch } = key;
+        let Some((lock, Stage::Confirmed)) = self.commit.lock(job, epoch) else { return };
+        let Some(brief) = &lock.brief else { return };
+        let begin = brief.envelope.job().begin;
+        if lock.start <= ctx.now || begin.is_some_and(|begin| begin > ctx.now) {
+            return;
+        }
+        let Some(rank) = brief.rank_of(ctx.me) else { return };
+        let end = ctx.now + lock.span;
+        if trial.start(key, ctx.now, end, end).is_ok() {
+            ctx.send(lock.coordinator, Message::Job(JobMessage::Sooner(Task { job, epoch, rank })));
+        }
+    }
+}
+
 impl Node {
     /// Room has come up here: the owners of tasks that wait are asked whether they may start now, first come first served.
     pub(super) fn offer_room(&mut self, ctx: &mut Ctx<'_, Node>) {
@@ -46,19 +64,14 @@ impl Node {
         let mut trial = work.commit.calendar().clone();
         let waiting = work.commit.calendar().starting_from(ctx.now + Span::from_micros(1));
         for reservation in waiting.filter(|reservation| reservation.state == State::Firm).take(OFFERS_MAX) {
-            let Key { job, epoch } = reservation.key;
-            let Some((lock, Stage::Confirmed)) = work.commit.lock(job, epoch) else { continue };
-            let Some(brief) = &lock.brief else { continue };
-            let begin = brief.envelope.job().begin;
-            let Some(rank) = brief.rank_of(ctx.me).filter(|_| begin.is_none_or(|begin| begin <= ctx.now))
-            else {
-                continue;
-            };
-            let end = ctx.now + lock.span;
-            if trial.start(reservation.key, ctx.now, end, end).is_ok() {
-                ctx.send(lock.coordinator, Message::Job(JobMessage::Sooner(Task { job, epoch, rank })));
-            }
+            work.offer(reservation.key, &mut trial, ctx);
         }
+    }
+
+    /// A task is to start here later: what was in its way when it was planned may have ended since.
+    pub(super) fn offer_to(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
+        work.offer(Key { job, epoch }, &mut work.commit.calendar().clone(), ctx);
     }
 
     /// A node could start a task of ours now.

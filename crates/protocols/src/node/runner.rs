@@ -75,6 +75,7 @@ impl Node {
         // After a restart the task may be known already, as one that runs or has ended.
         work.tasks.entry(task).or_insert(Running { owner, state: TaskState::Waiting });
         ctx.wake_at(start, Timer::Start(task));
+        self.offer_to(job, epoch, ctx);
     }
 
     pub(super) fn on_start(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
