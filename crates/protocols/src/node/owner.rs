@@ -62,6 +62,8 @@ pub struct Owned {
     /// Whether a better place is being looked for, and when that last began.
     pub(super) looking: bool,
     pub(super) looked: Option<Time>,
+    /// When a place is looked for again, if none is being looked for.
+    again_at: Option<Time>,
     /// When it is to start, while it waits for that.
     pub(super) planned: Option<Time>,
     /// When the nodes of its placement are next asked whether they run it.
@@ -108,6 +110,7 @@ impl Owned {
             going: false,
             looking: false,
             looked: None,
+            again_at: None,
             planned: None,
             ask_at: None,
             why: None,
@@ -291,8 +294,16 @@ impl Node {
         }
         work.owned.insert(job, owned);
         ctx.report(Event::Accepted(job));
-        self.ask_after(job, 0, ctx);
-        self.seek(job, ctx);
+        self.take_on(job, ctx);
+    }
+
+    /// Looks for a place for a job, now or once those have ended that it waits for.
+    fn take_on(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if self.unended(job).is_some_and(|owned| owned.after.is_empty()) {
+            self.seek(job, ctx);
+        } else {
+            self.ask_after(job, 0, ctx);
+        }
     }
 
     pub(super) fn cancel(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
@@ -345,6 +356,7 @@ impl Node {
             self.end(job, End::Expired, ctx);
             return;
         }
+        owned.again_at = Some(ctx.now + pause);
         ctx.report(Event::Waiting(job, why));
         ctx.wake_after(pause, Timer::Again(job));
     }
@@ -362,7 +374,9 @@ impl Node {
     }
 
     pub(super) fn on_again(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
-        let seeking = self.unended(job).is_some_and(|owned| owned.phase == Phase::Seeking);
+        // Of two reminders the one that was set last counts.
+        let due = |owned: &mut Owned| owned.again_at.is_some_and(|at| at <= ctx.now);
+        let seeking = self.unended(job).is_some_and(|owned| owned.phase == Phase::Seeking && due(owned));
         if seeking && !self.commit().is_some_and(|commit| commit.is_placing(job)) {
             self.seek(job, ctx);
         }
@@ -466,8 +480,7 @@ impl Node {
                 _ if self.unended(job).is_none() => self.tidy(job, ctx),
                 None => {
                     self.leave_placement(job, ctx);
-                    self.ask_after(job, 0, ctx);
-                    self.seek(job, ctx);
+                    self.take_on(job, ctx);
                 }
                 Some(placement) => self.take_up(job, &placement, ctx),
             }
@@ -549,6 +562,9 @@ impl Node {
 
     /// Looks for a place for a job, if nothing else is missing; has an array's jobs do so.
     pub(super) fn seek(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if let Some(owned) = self.unended(job) {
+            owned.again_at = None;
+        }
         if !self.is_clear(job, ctx) {
             return;
         }
@@ -579,6 +595,7 @@ impl Node {
             ctx.save(owned.record());
             return true;
         }
+        owned.again_at = Some(ctx.now + AGAIN_LEAST);
         ctx.wake_after(AGAIN_LEAST, Timer::Again(job));
         false
     }

@@ -100,3 +100,20 @@ fn seed_7794_start_that_a_slow_disk_held_up_may_come_after_the_faults() {
         panic!("{violation}");
     }
 }
+
+/// The same with all that jobs may wish for.
+fn holds_with_wishes(seed: u64) {
+    if let Err(violation) = run_weather::<Node>(Weather::draw(seed), replay(seed)) {
+        panic!("{violation}");
+    }
+}
+
+#[test]
+fn seed_52_job_after_one_that_has_ended_is_placed_once() {
+    holds_with_wishes(52);
+}
+
+#[test]
+fn seed_1895_job_after_one_that_has_ended_is_placed_once() {
+    holds_with_wishes(1_895);
+}
