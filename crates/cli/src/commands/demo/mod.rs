@@ -66,12 +66,13 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     all_known(&client, arguments.nodes)?;
     voice.say("all of them know each other; none of them is the head");
 
-    let mut told = Vec::new();
-    told.push(single(&grid, &voice)?);
-    told.push(gang(&grid, &voice)?);
-    told.push(deadline(&client, &voice)?);
-    told.push(array(&client, &voice)?);
-    told.push(survivor(&mut grid, &client, &voice)?);
+    let told = vec![
+        single(&grid, &voice)?,
+        gang(&grid, &voice)?,
+        deadline(&client, &voice)?,
+        array(&client, &voice)?,
+        survivor(&mut grid, &client, &voice)?,
+    ];
     voice.say("ending all nodes");
     drop(grid);
 
