@@ -62,7 +62,7 @@
 //! Users reach a node through its [`service`], over [`http`] or from other nodes ([`elsewhere`]); [`assembly`] joins all.
 //! What is here for now, and what takes its place behind the same trait: the [`Switchboard`] joins nodes of one process,
 //! [`network::quic`] those of a grid. A node's records are in a database that its owner can look into; the supervisor of its
-//! tasks keeps a [`Journal`], a plain file, because it is to stay small.
+//! tasks, which is to stay small, and the stories of jobs keep a [`Journal`], a plain file.
 
 pub mod assembly;
 pub mod cabinet;

@@ -1,7 +1,7 @@
 //! What a node is told by its folder: `node.toml`, written when the grid is made and read at every start.
 //!
 //! ```toml
-//! recipe = "sample"          # how jobs find their places; the same on every node of the grid
+//! recipe = "sample"          # how jobs find their places, in a grid that is made here; it cannot be changed later
 //! time = "1h"                # the hard limit of a job that names none
 //!
 //! [network]

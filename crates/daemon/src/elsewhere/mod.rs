@@ -68,21 +68,6 @@ pub struct Unreachable {
     pub why: String,
 }
 
-/// A grid of one.
-#[derive(Clone, Copy, Debug)]
-pub struct Alone;
-
-impl Elsewhere for Alone {
-    fn members(&self) -> Vec<NodeId> {
-        Vec::new()
-    }
-
-    fn ask(&self, to: NodeId, _question: Bytes) -> Later<'_, Result<Parts, Unreachable>> {
-        let why = "this grid has one node".to_owned();
-        Box::pin(async move { Err(Unreachable { node: to, why }) })
-    }
-}
-
 /// What one node asks another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]

@@ -13,13 +13,3 @@ pub trait Tickets: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoTicket(pub String);
-
-/// A node that no other can reach.
-#[derive(Clone, Copy, Debug)]
-pub struct Closed;
-
-impl Tickets for Closed {
-    fn issue(&self, _lasts: Span) -> Result<Ticket, NoTicket> {
-        Err(NoTicket("this node listens to no other: it is a grid of one".to_owned()))
-    }
-}

@@ -9,7 +9,7 @@ use shoal_daemon::elsewhere::local::Exchange;
 use shoal_daemon::elsewhere::{Body, Question, Reply, Responder};
 use shoal_daemon::executor::process::{Launch, Setup as ProcessSetup};
 use shoal_daemon::home::Room;
-use shoal_daemon::network::tickets::Closed;
+use shoal_daemon::network::tickets::{NoTicket, Tickets};
 use shoal_daemon::service::history::History;
 use shoal_daemon::service::{Answers, Parts, Service, Setting};
 use shoal_daemon::{Clock, Driver, Home, Memory, Process, Running, Setup, Switchboard};
@@ -18,6 +18,15 @@ use shoal_protocols::Chance;
 use shoal_protocols::node::config::{Recipe, Work};
 use shoal_protocols::node::{Command, Config, Node};
 use tempfile::TempDir;
+
+/// A node that lets nobody in.
+struct Closed;
+
+impl Tickets for Closed {
+    fn issue(&self, _lasts: Span) -> Result<shoal_api::Ticket, NoTicket> {
+        Err(NoTicket("closed".to_owned()))
+    }
+}
 
 struct Station {
     me: NodeId,

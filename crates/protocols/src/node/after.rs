@@ -13,7 +13,7 @@ use shoal_model::{JobId, NodeId, Span};
 
 use super::Node;
 use super::message::{End, JobMessage, Message, Timer};
-use super::owner::Phase;
+use super::owned::Phase;
 use crate::protocol::Ctx;
 
 /// The first pause before another job's owner is asked again; doubles each time.

@@ -13,7 +13,7 @@ use shoal_model::JobId;
 use shoal_model::job::Array;
 
 use super::message::{End, Timer};
-use super::owner::{Owned, Phase};
+use super::owned::{Owned, Phase};
 use super::{Node, Work};
 use crate::protocol::Ctx;
 use crate::scheduling::Stuck;

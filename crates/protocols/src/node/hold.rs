@@ -4,7 +4,8 @@ use shoal_model::JobId;
 
 use super::Node;
 use super::message::{Event, Refusal};
-use super::owner::{CLOCKS_APART_MOST, Phase};
+use super::owned::Phase;
+use super::owner::CLOCKS_APART_MOST;
 use crate::commit::two_phase;
 use crate::protocol::{Ctx, Input};
 use crate::scheduling;

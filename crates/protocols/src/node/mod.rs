@@ -24,6 +24,7 @@ pub mod config;
 mod eager;
 mod hold;
 pub mod message;
+mod owned;
 mod owner;
 mod queues;
 mod runner;
@@ -49,7 +50,8 @@ pub use message::{
     Action, Brief, Command, End, Event, Exit, JobMessage, Key, Message, Outcome, OwnedRecord, Record,
     Refusal, Task, Timer,
 };
-pub use owner::{OWNED_MAX, Owned, Phase};
+pub use owned::{Owned, Phase};
+pub use owner::OWNED_MAX;
 pub use queues::Queue;
 pub use runner::{START_GRACE, TaskState, WANTED_EVERY};
 

@@ -165,15 +165,21 @@ fn long_job(name: &str) -> Shared<Envelope> {
     envelope(Job::command(["sleep", name]))
 }
 
+/// Two nodes that do not hear each other, and a job that the second has committed on the first.
+fn committed() -> (World<Node>, Shared<Envelope>) {
+    let mut world = World::<Node>::new(2, config(), A_MOMENT);
+    world.network(|_| Vec::new());
+    world.run_for(Span::from_secs(40));
+    let job = long_job("1");
+    commit(&mut world, &job, JOB_START);
+    (world, job)
+}
+
 #[test]
 fn task_that_starts_late_has_its_whole_time_where_there_is_room() {
     let late = Span::from_secs(4);
     for (next, stop_at, short) in [(None, 124, false), (Some(124), 124, false), (Some(122), 120, true)] {
-        let mut world = World::<Node>::new(2, config(), A_MOMENT);
-        world.network(|_| Vec::new());
-        world.run_for(Span::from_secs(40));
-        let job = long_job("1");
-        commit(&mut world, &job, JOB_START);
+        let (mut world, job) = committed();
         if let Some(next) = next {
             commit(&mut world, &long_job("2"), Time::from_secs(next));
         }
@@ -211,11 +217,7 @@ fn reservation_is_made_longer_once_though_a_crash_came_before_the_start() {
 
 #[test]
 fn task_that_would_start_too_late_does_not() {
-    let mut world = World::<Node>::new(2, config(), A_MOMENT);
-    world.network(|_| Vec::new());
-    world.run_for(Span::from_secs(40));
-    let job = long_job("1");
-    commit(&mut world, &job, JOB_START);
+    let (mut world, job) = committed();
     world.run_for(Span::from_secs(20) + START_GRACE + A_MOMENT);
     confirm(&mut world, &job);
     world.run_for(A_MOMENT);
@@ -226,11 +228,7 @@ fn task_that_would_start_too_late_does_not() {
 
 #[test]
 fn task_that_its_owner_does_not_know_is_stopped_once_the_two_can_talk() {
-    let mut world = World::<Node>::new(2, config(), A_MOMENT);
-    world.network(|_| Vec::new());
-    world.run_for(Span::from_secs(40));
-    let job = long_job("1");
-    commit(&mut world, &job, JOB_START);
+    let (mut world, job) = committed();
     confirm(&mut world, &job);
     world.run_for(Span::from_secs(60));
     assert!(!world.story().contains("does Stop"), "{}", world.story());
@@ -241,11 +239,7 @@ fn task_that_its_owner_does_not_know_is_stopped_once_the_two_can_talk() {
 
 #[test]
 fn owner_that_is_heard_of_again_is_told_at_once_what_it_has_missed() {
-    let mut world = World::<Node>::new(2, config(), A_MOMENT);
-    world.network(|_| Vec::new());
-    world.run_for(Span::from_secs(40));
-    let job = long_job("1");
-    commit(&mut world, &job, JOB_START);
+    let (mut world, job) = committed();
     confirm(&mut world, &job);
     world.run_for(Span::from_secs(25));
     let (task, _) = world.core(NodeId(1)).tasks().next().expect("it runs");

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
 
 use super::message::{Event, Exit, JobMessage, Message, Task, Timer};
-use super::owner::{Owned, Phase};
+use super::owned::{Owned, Phase};
 use super::{Node, START_GRACE, WANTED_EVERY};
 use crate::commit::two_phase::Placement;
 use crate::guard::heartbeat;

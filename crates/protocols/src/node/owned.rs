@@ -1,0 +1,224 @@
+//! What an owner knows of a job: what was accepted, how far it has come, and what of it survives a crash.
+
+use std::collections::BTreeMap;
+
+use shoal_model::job::{Array, Mode};
+use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time};
+
+use super::Node;
+use super::message::{End, Exit, Key, OwnedRecord, Record};
+use crate::protocol::Ctx;
+use crate::scheduling::Stuck;
+use crate::shared::Shared;
+
+/// A job that was accepted here.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Owned {
+    pub(super) id: JobId,
+    pub(super) envelope: Shared<Envelope>,
+    /// Of an array: which, and for which index.
+    pub(super) of: Option<(JobId, u32)>,
+    /// Whether the user wants it not to start.
+    pub(super) held: bool,
+    /// The jobs that it waits for, and whose they are.
+    pub(super) after: BTreeMap<JobId, NodeId>,
+    pub(super) needs: Needs,
+    pub(super) phase: Phase,
+    pub(super) retried: u16,
+    /// The last placement that failed.
+    pub(super) failed: Option<Epoch>,
+    /// Of a job that must not run twice: from when on nodes may start it, unless all of them have let go before.
+    pub(super) runs_from: Option<Time>,
+    /// Whether exits of a placement are on disk.
+    pub(super) exits_saved: bool,
+    /// Whom this node watches for it.
+    pub(super) watched: Vec<NodeId>,
+    /// The tasks of its placement that have said that they run, and when they last did.
+    pub(super) started: BTreeMap<Rank, Time>,
+    /// Whether a task of its placement was told to start before its time.
+    pub(super) going: bool,
+    /// Whether a better place is being looked for, and when that last began.
+    pub(super) looking: bool,
+    pub(super) looked: Option<Time>,
+    /// When a place is looked for again, if none is being looked for.
+    pub(super) again_at: Option<Time>,
+    /// When it is to start, while it waits for that.
+    pub(super) planned: Option<Time>,
+    /// When the nodes of its placement are next asked whether they run it.
+    pub(super) ask_at: Option<Time>,
+    /// Why it waits, as last told.
+    pub(super) why: Option<Stuck>,
+    /// How often in a row no place was found.
+    pub(super) stuck: u8,
+}
+
+/// How far a job has come.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// It has no place yet.
+    Seeking,
+    /// It has a place; how its tasks have ended so far.
+    Placed {
+        /// Which of its placements.
+        epoch: Epoch,
+        /// The tasks that have ended.
+        exits: BTreeMap<Rank, Exit>,
+    },
+    /// It has ended.
+    Ended(End),
+}
+
+impl Owned {
+    pub(super) fn new(envelope: Shared<Envelope>, limit_default: Span) -> Owned {
+        let needs = Needs::of(envelope.job(), limit_default);
+        Owned {
+            id: envelope.id(),
+            envelope,
+            of: None,
+            held: false,
+            after: BTreeMap::new(),
+            needs,
+            phase: Phase::Seeking,
+            retried: 0,
+            failed: None,
+            runs_from: None,
+            exits_saved: false,
+            watched: Vec::new(),
+            started: BTreeMap::new(),
+            going: false,
+            looking: false,
+            looked: None,
+            again_at: None,
+            planned: None,
+            ask_at: None,
+            why: None,
+            stuck: 0,
+        }
+    }
+
+    /// The job of an array for one of its indexes; held if the array is.
+    pub(super) fn of_array(parent: &Owned, array: JobId, index: u32, limit_default: Span) -> Owned {
+        let job = Owned::new(parent.envelope.clone(), limit_default);
+        Owned { id: array.of_index(index), of: Some((array, index)), held: parent.held, ..job }
+    }
+
+    pub(super) fn restore(record: OwnedRecord, limit_default: Span) -> Owned {
+        let OwnedRecord { envelope, retried, end, failed, runs_from, index, held, after } = record;
+        let phase = end.map_or(Phase::Seeking, Phase::Ended);
+        let owned = Owned::new(envelope, limit_default);
+        let (id, of) = match index {
+            Some(index) => (owned.id.of_index(index), Some((owned.id, index))),
+            None => (owned.id, None),
+        };
+        let after = after.into_iter().collect();
+        Owned { id, of, held, after, phase, retried, failed, runs_from, ..owned }
+    }
+
+    /// Whether these exits still count is known once the commit has been restored too.
+    pub(super) fn restore_exits(&mut self, epoch: Epoch, ended: Vec<(Rank, Exit)>) {
+        self.exits_saved = true;
+        if self.phase == Phase::Seeking {
+            self.phase = Phase::Placed { epoch, exits: ended.into_iter().collect() };
+        }
+    }
+
+    /// How far it has come.
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Why it waits, if it does and a reason is known.
+    pub fn why(&self) -> Option<Stuck> {
+        if self.phase != Phase::Seeking {
+            return None;
+        }
+        let held = self.held.then_some(Stuck::Held);
+        held.or_else(|| self.after.keys().next().map(|&other| Stuck::After(other))).or(self.why)
+    }
+
+    /// What was accepted.
+    pub fn envelope(&self) -> &Shared<Envelope> {
+        &self.envelope
+    }
+
+    /// Of a job of an array: which array, and for which index.
+    pub fn of_array_at(&self) -> Option<(JobId, u32)> {
+        self.of
+    }
+
+    /// Whether the user wants it not to start.
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// The jobs that it still waits for, and whose they are.
+    pub fn waits_for(&self) -> impl Iterator<Item = (JobId, NodeId)> {
+        self.after.iter().map(|(&job, &owner)| (job, owner))
+    }
+
+    /// Which ranks of its placement run, as far as is known.
+    pub fn running(&self) -> impl Iterator<Item = Rank> {
+        self.started.keys().copied()
+    }
+
+    /// How often it has been tried again after a failure.
+    pub fn retried(&self) -> u16 {
+        self.retried
+    }
+
+    /// The indexes, if it is an array and not one of its jobs.
+    pub fn array(&self) -> Option<&Array> {
+        self.envelope.job().array.as_deref().filter(|_| self.of.is_none())
+    }
+
+    /// Whether nothing but a place is missing.
+    pub(super) fn may_seek(&self) -> bool {
+        !self.held && self.after.is_empty()
+    }
+
+    pub(super) fn record(&self) -> Record {
+        let end = match &self.phase {
+            Phase::Seeking | Phase::Placed { .. } => None,
+            Phase::Ended(end) => Some(*end),
+        };
+        let Owned { retried, failed, runs_from, held, .. } = *self;
+        Record::Owned(OwnedRecord {
+            envelope: self.envelope.clone(),
+            retried,
+            end,
+            failed,
+            runs_from,
+            index: self.of.map(|(_, index)| index),
+            held,
+            after: self.waits_for().collect(),
+        })
+    }
+
+    pub(super) fn runs_once(&self) -> bool {
+        self.envelope.job().mode() == Mode::AtMostOnce
+    }
+
+    /// What it needs of its nodes.
+    pub(super) fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// Whether several nodes start it together.
+    pub(super) fn is_gang(&self) -> bool {
+        self.needs.nodes.get() > 1
+    }
+
+    /// Saved before any node of the placement can be lost: from then on the job may have run.
+    pub(super) fn note_start(&mut self, from: Time, ctx: &mut Ctx<'_, Node>) {
+        if self.runs_once() && self.runs_from != Some(from) {
+            self.runs_from = Some(from);
+            ctx.save(self.record());
+        }
+    }
+
+    pub(super) fn erase_exits(&mut self, ctx: &mut Ctx<'_, Node>) {
+        if std::mem::take(&mut self.exits_saved) {
+            ctx.erase(Key::Exits(self.id));
+        }
+    }
+}
