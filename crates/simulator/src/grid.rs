@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use shoal_model::{Envelope, JobId, Machine, NodeId, Span, Time};
 use shoal_protocols::node::{Command, Config as NodeConfig, Node, config};
-use shoal_protocols::overlay::cyclon;
+use shoal_protocols::overlay;
 use shoal_protocols::scheduling::asap::Tally;
 use shoal_protocols::{Protocol, Shared};
 
+use crate::ants::settle;
 use crate::clock::Clock;
 use crate::faults::{self, Disk, Fault, Plan};
 use crate::network::{self, Network};
@@ -29,7 +30,7 @@ pub struct Config {
     /// How long a write takes to become durable.
     pub fsync: Span,
     /// How nodes come to know each other.
-    pub overlay: cyclon::Config,
+    pub overlay: overlay::Config,
     /// Whom they know at the start.
     pub start: Start,
     /// What nodes do with jobs, and what each machine is: the machine in it is replaced by that of `machines`.
@@ -53,6 +54,8 @@ pub enum Start {
     Join,
     /// As many others at random as their caches hold: a directed random graph, drawn once; they start at once.
     Graph,
+    /// Those that the ants of BLATANT-S have linked them with, once these were quiet; they start at once.
+    Ants,
 }
 
 /// A simulated grid.
@@ -112,7 +115,7 @@ impl<P: NodeLike> Grid<P> {
         assert!(!machines.is_empty(), "a grid has machines");
         let plan = Plan::generate(&faults, nodes, seed)?;
         let network = plan.disturb(Network::build(&config.network, plan.nodes(), seed)?);
-        let kinds = machines.clone();
+        let (kinds, speeds) = (machines.clone(), machines.clone());
         let configure = move |node: NodeId| NodeConfig {
             overlay,
             work: Some(Box::new(config::Work { machine: machine(&kinds, node).clone(), ..work.clone() })),
@@ -123,12 +126,15 @@ impl<P: NodeLike> Grid<P> {
             clocks: plan.clocks(),
             watch,
             story,
-            ..Setup::calm(seed, network, configure, |_| Box::new(Processes::default()))
+            ..Setup::calm(seed, network, configure, move |node| {
+                Box::new(Processes::on(machine(&speeds, node).speed))
+            })
         };
         let mut grid = Grid { world: World::new(setup, threads), plan, machines };
         match start {
             Start::Join => grid.start(nodes),
-            Start::Graph => grid.draw_graph(nodes, usize::from(overlay.cache), seed),
+            Start::Ants => grid.meet_by_ants(nodes, &overlay, seed),
+            Start::Graph => grid.draw_graph(nodes, usize::from(graph_degree(&overlay)), seed),
         }
         grid.carry_out_faults();
         Ok(grid)
@@ -200,6 +206,20 @@ impl<P: NodeLike> Grid<P> {
         }
     }
 
+    fn meet_by_ants(&mut self, nodes: usize, overlay: &overlay::Config, seed: u64) {
+        let config = match overlay {
+            overlay::Config::BlatantS(config) => *config,
+            overlay::Config::Cyclon(_) => Default::default(),
+        };
+        let settled = settle(nodes, seed, config);
+        for index in 0..nodes {
+            self.world.boot(Time::ZERO, node_id(index));
+        }
+        for (index, links) in settled.links.iter().enumerate() {
+            self.world.command(Time::ZERO, node_id(index), Command::Meet(links.clone()));
+        }
+    }
+
     /// Whoever starts enters through a node that has been there from the beginning.
     fn join(&mut self, at: Time, node: NodeId) {
         let introducer = if node == NodeId(1) { NodeId(2) } else { NodeId(node.0 / 2) };
@@ -239,6 +259,15 @@ impl<P: NodeLike> Grid<P> {
                 | Fault::Storm { .. } => {}
             }
         }
+    }
+}
+
+/// How many others each node knows in a graph drawn at random.
+fn graph_degree(overlay: &overlay::Config) -> u8 {
+    match overlay {
+        overlay::Config::Cyclon(cyclon) => cyclon.cache,
+        // Each link is known at both ends.
+        overlay::Config::BlatantS(_) => 2,
     }
 }
 

@@ -13,10 +13,10 @@ use std::collections::btree_map::Entry;
 use shoal_model::job::Mode;
 use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time, refuse_unhonoured};
 
+use super::Node;
 use super::message::{
     Brief, End, Event, Exit, JobMessage, Key, Message, OwnedRecord, Record, Refusal, Task, Timer,
 };
-use super::{Commit, Node};
 use crate::commit::two_phase::{self, Failure, Placement, Proposal};
 use crate::protocol::{Ctx, Input};
 use crate::scheduling::{self, Stuck};
@@ -131,9 +131,9 @@ impl Owned {
     }
 
     /// Saved before any node of the placement can be lost: from then on the job may have run.
-    fn note_start(&mut self, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
-        if self.runs_once() && self.runs_from != Some(placement.start) {
-            self.runs_from = Some(placement.start);
+    fn note_start(&mut self, start: Time, ctx: &mut Ctx<'_, Node>) {
+        if self.runs_once() && self.runs_from != Some(start) {
+            self.runs_from = Some(start);
             ctx.save(self.record());
         }
     }
@@ -208,6 +208,20 @@ impl Node {
         ctx.wake_after(pause, Timer::Again(job));
     }
 
+    /// The job waits, and the recipe goes on looking.
+    pub(super) fn note_why(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
+        if let Some(owned) = self.unended(job) {
+            owned.why = Some(why);
+            ctx.report(Event::Waiting(job, why));
+        }
+    }
+
+    /// What there is to run, for a recipe that has to say so.
+    pub(super) fn wanted(&self, job: JobId) -> Option<(Shared<Envelope>, Needs)> {
+        let owned = self.work.as_ref()?.owned.get(&job)?;
+        Some((owned.envelope.clone(), owned.needs.clone()))
+    }
+
     /// The recipe does not wait for a place.
     pub(super) fn on_given_up(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
         if let Some(owned) = self.unended(job) {
@@ -219,7 +233,7 @@ impl Node {
 
     pub(super) fn on_again(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         let seeking = self.unended(job).is_some_and(|owned| owned.phase == Phase::Seeking);
-        if seeking && !self.commit().is_some_and(|commit| commit.is_placing(job)) {
+        if seeking && !self.is_placing(job) {
             self.seek(job, ctx);
         }
     }
@@ -229,11 +243,12 @@ impl Node {
     }
 
     pub(super) fn on_placed(&mut self, job: JobId, placement: Placement, ctx: &mut Ctx<'_, Node>) {
+        let start = self.may_run_from(placement.start, ctx.now);
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Placed { epoch: placement.epoch, exits: BTreeMap::new() };
         owned.stuck = 0;
         owned.started.clear();
-        owned.note_start(&placement, ctx);
+        owned.note_start(start, ctx);
         self.plan(scheduling::Command::Leave(job), ctx);
         ctx.report(Event::Placed(job, placement.clone()));
         self.watch(job, &placement, ctx);
@@ -275,6 +290,7 @@ impl Node {
             return;
         }
         self.note_confirmed(from, task);
+        self.note_gone(task);
         let Task { job, epoch, rank } = task;
         let Some(owned) = self.unended(job) else { return };
         let Phase::Placed { exits, .. } = &mut owned.phase else { return };
@@ -302,13 +318,13 @@ impl Node {
     pub(super) fn boot_owner(&mut self, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &self.work else { return };
         let owned = |job: &JobId| work.owned.contains_key(job);
-        let strays: Vec<JobId> = work.commit.jobs().filter(|job| !owned(job)).collect();
+        let strays: Vec<JobId> = self.placed_jobs().into_iter().filter(|job| !owned(job)).collect();
         let jobs: Vec<JobId> = work.owned.keys().copied().collect();
         for job in strays {
-            self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+            self.forget(job, ctx);
         }
         for job in jobs {
-            match self.commit().and_then(|commit| commit.placement(job)).cloned() {
+            match self.placement(job) {
                 _ if self.unended(job).is_none() => self.tidy(job, ctx),
                 None => {
                     self.leave_placement(job, ctx);
@@ -321,6 +337,8 @@ impl Node {
 
     /// The placement stands, and so do the exits that were noted of it.
     fn take_up(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
+        self.remember_brief(job, ctx);
+        let start = self.may_run_from(placement.start, ctx.now);
         let Some(owned) = self.unended(job) else { return };
         let exits = match &mut owned.phase {
             Phase::Placed { epoch, exits } if *epoch == placement.epoch => std::mem::take(exits),
@@ -331,7 +349,7 @@ impl Node {
         };
         let ended: Vec<Rank> = exits.keys().copied().collect();
         owned.phase = Phase::Placed { epoch: placement.epoch, exits };
-        owned.note_start(placement, ctx);
+        owned.note_start(start, ctx);
         for rank in ended {
             if let Some(&node) = placement.nodes.get(rank.0 as usize) {
                 self.note_confirmed(node, Task { job, epoch: placement.epoch, rank });
@@ -347,16 +365,14 @@ impl Node {
         if let Some(owned) = self.work.as_mut().and_then(|work| work.owned.get_mut(&job)) {
             owned.erase_exits(ctx);
         }
-        if self.commit().is_some_and(|commit| commit.is_open(job)) {
-            self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        if self.is_open(job) {
+            self.forget(job, ctx);
         }
     }
 
     /// A task failed: so does the job, unless it may try again.
     fn fail(&mut self, job: JobId, node: NodeId, rank: Rank, exit: Exit, ctx: &mut Ctx<'_, Node>) {
-        let Some(epoch) = self.commit().and_then(|commit| commit.placement(job)).map(|p| p.epoch) else {
-            return;
-        };
+        let Some(epoch) = self.placement(job).map(|placement| placement.epoch) else { return };
         let Some(owned) = self.unended(job) else { return };
         // After a crash the same failure may be told again, and counts once.
         if owned.failed != Some(epoch) {
@@ -376,7 +392,7 @@ impl Node {
     pub(super) fn unplace(&mut self, job: JobId, epoch: Epoch, by: NodeId, ctx: &mut Ctx<'_, Node>) {
         ctx.report(Event::Unplaced { job, epoch, by: Some(by) });
         self.leave_placement(job, ctx);
-        self.tell_commit(Input::Command(two_phase::Command::Release(job)), ctx);
+        self.release(job, ctx);
         self.seek(job, ctx);
     }
 
@@ -400,7 +416,7 @@ impl Node {
     /// Whether a job can be placed: one that must not run twice only once all nodes of its last placement have let go
     /// of it, and that before any of them could have started it. Until then it waits; after that it may have run.
     fn is_clear(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) -> bool {
-        let let_go = !self.commit().is_some_and(|commit| commit.is_releasing(job));
+        let let_go = !self.is_releasing(job);
         let Some(owned) = self.unended(job) else { return false };
         let Some(runs_from) = owned.runs_from else { return true };
         if ctx.now + CLOCKS_APART_MOST >= runs_from {
@@ -417,7 +433,7 @@ impl Node {
     }
 
     /// The one place where a job ends.
-    fn end(&mut self, job: JobId, end: End, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn end(&mut self, job: JobId, end: End, ctx: &mut Ctx<'_, Node>) {
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Ended(end);
         owned.started = BTreeMap::new();
@@ -426,14 +442,12 @@ impl Node {
         owned.erase_exits(ctx);
         self.unwatch(job, ctx);
         self.plan(scheduling::Command::Leave(job), ctx);
-        self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        self.forget(job, ctx);
     }
 
     /// Whether this is a task of the job's placement as it stands, and that node's.
     fn is_current(&self, from: NodeId, task: Task) -> bool {
-        let Some(placement) = self.commit().and_then(|commit: &Commit| commit.placement(task.job)) else {
-            return false;
-        };
+        let Some(placement) = self.placement(task.job) else { return false };
         let current =
             self.work.as_ref().and_then(|work| work.owned.get(&task.job)).is_some_and(
                 |owned| matches!(owned.phase, Phase::Placed { epoch, .. } if epoch == task.epoch),

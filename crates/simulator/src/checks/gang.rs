@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::{Action, End, Exit, Node, Outcome, Record, Task};
+use shoal_protocols::scheduling::aria;
 
 use super::{Broken, Check, Known, View, drop_alike};
 use crate::world::{Saw, Sight};
@@ -23,8 +24,8 @@ use crate::world::{Saw, Sight};
 pub struct Gang {
     committed: BTreeMap<(JobId, Epoch), BTreeSet<NodeId>>,
     started: BTreeMap<(JobId, Epoch), Started>,
-    /// The last placement that its owner has put on disk, and when it starts.
-    placed: BTreeMap<JobId, (Epoch, Time)>,
+    /// The last placement that its owner has put on disk, and when it starts; in a queue, when its turn comes.
+    placed: BTreeMap<JobId, (Epoch, Option<Time>)>,
 }
 
 /// A placement of which a rank has started.
@@ -49,7 +50,17 @@ impl Check for Gang {
             }
             Saw::Save(Record::Commit(two_phase::Record::Tenure(tenure))) => {
                 if let Some(placed) = &tenure.placed {
-                    self.placed.insert(tenure.job, (placed.epoch, placed.start));
+                    self.placed.insert(tenure.job, (placed.epoch, Some(placed.start)));
+                    self.all_committed(tenure.job, placed.epoch, &placed.nodes, "it is placed")
+                        .map_err(|what| Broken::new(at, what).on(node).of(tenure.job))?;
+                }
+            }
+            Saw::Save(Record::Aria(aria::Record::Seat(seat))) => {
+                self.committed.entry((seat.brief.envelope.id(), seat.epoch)).or_default().insert(node);
+            }
+            Saw::Save(Record::Aria(aria::Record::Tenure(tenure))) => {
+                if let Some(placed) = tenure.placement() {
+                    self.placed.insert(tenure.job, (placed.epoch, None));
                     self.all_committed(tenure.job, placed.epoch, &placed.nodes, "it is placed")
                         .map_err(|what| Broken::new(at, what).on(node).of(tenure.job))?;
                 }
@@ -162,6 +173,7 @@ impl Gang {
         let Some(&(last, planned)) = self.placed.get(&job).filter(|(last, _)| *last >= epoch) else {
             return Err(format!("rank {} starts, and no coordinator has epoch {} on disk", rank.0, epoch.0));
         };
+        let Some(planned) = planned else { return Ok(()) };
         let late = known.local(node, at).since(planned);
         // What was asked of a slow disk while there were faults may be done after them.
         let slow =

@@ -49,7 +49,8 @@ fn refused(line: &str) -> String {
 fn little_needs_to_be_said() {
     let scenario = read(SMALL).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.nodes, scenario.seed), ("s", 16, 1));
-    assert_eq!((scenario.overlay.cache, scenario.overlay.shuffle), (15, 8), "as large as the grid allows");
+    let overlay = scenario.overlay.as_cyclon().expect("CYCLON is the usual one");
+    assert_eq!((overlay.cache, overlay.shuffle), (15, 8), "as large as the grid allows");
     assert_eq!(scenario.recipe.name(), "sample");
     assert_eq!(scenario.machines.len(), 1);
     assert!(matches!(scenario.network.latency, latency::Config::Uniform(_)));
@@ -153,7 +154,8 @@ fn a_scenario_builds_on_others_in_its_folder() {
     ]);
     let scenario = load(&folder, "top", &Overrides::default()).unwrap();
     assert_eq!((scenario.nodes, scenario.seed), (8, 7));
-    assert_eq!((scenario.overlay.cache, scenario.overlay.shuffle), (5, 2));
+    let overlay = scenario.overlay.as_cyclon().expect("CYCLON is the usual one");
+    assert_eq!((overlay.cache, overlay.shuffle), (5, 2));
     let workload = scenario.workload.load(1).unwrap();
     assert_eq!((workload.jobs.len(), workload.nodes), (9, 8));
 }
