@@ -1,4 +1,7 @@
-//! Overlays that the ants of BLATANT-S have built: from the first node on, until nothing has changed for a while.
+//! Overlays that the ants of BLATANT-S have built: from the first node on, until they are steady.
+//!
+//! Ants never come to rest where no node knows all others: what looks far from one place is not far from another, so
+//! here and there a link is made and cut again. Steady means that their number stays within 2 % for ten minutes.
 //!
 //! The same nodes, seed and settings give the same links; so many runs on one overlay build it once.
 
@@ -14,8 +17,11 @@ use crate::grid::JOIN_GAP;
 use crate::network::{self, Network, latency};
 use crate::world::{Executor, Setup, Traffic, World};
 
-/// How long no link must have changed.
-pub const QUIET: Span = Span::from_mins(10);
+/// How often links are counted.
+const STEP: Span = Span::from_mins(1);
+/// For so many counts they must have differed by at most this part.
+const STEADY_STEPS: usize = 10;
+const STEADY_PART: usize = 50;
 /// When they are given up on.
 const PATIENCE: Span = Span::from_hours(3);
 /// How many overlays are kept for others that want the same.
@@ -26,8 +32,8 @@ const KEPT_MAX: usize = 64;
 pub struct Settled {
     /// The neighbours of each node.
     pub links: Vec<Box<[NodeId]>>,
-    /// How long it took until nothing changed any more; none if it never came to that.
-    pub quiet_after: Option<Span>,
+    /// How long it took to become steady; none if it never did.
+    pub settled_after: Option<Span>,
     /// What the ants said.
     pub traffic: BTreeMap<&'static str, Traffic>,
 }
@@ -36,6 +42,9 @@ type Key = (usize, u64, String);
 
 /// The overlay that ants build with these settings.
 pub fn settle(nodes: usize, seed: u64, config: blatant_s::Config) -> Arc<Settled> {
+    // Its pace, and whether it is frozen, are for afterwards.
+    let blatant_s::Config { ant_ms, evaporate_ms, rules_ms, .. } = blatant_s::Config::default();
+    let config = blatant_s::Config { ant_ms, evaporate_ms, rules_ms, ..config };
     static KEPT: Mutex<BTreeMap<Key, Arc<OnceLock<Arc<Settled>>>>> = Mutex::new(BTreeMap::new());
     let key = (nodes, seed, format!("{config:?}"));
     let place = {
@@ -78,25 +87,24 @@ pub fn changed_at(world: &World<BlatantS>) -> Time {
 }
 
 fn build(nodes: usize, seed: u64, config: blatant_s::Config) -> Settled {
-    // Frozen is what it will be, not what it is while it is built.
-    let usual = blatant_s::Config::default();
-    let config =
-        blatant_s::Config { ant_ms: if config.ant_ms == 0 { usual.ant_ms } else { config.ant_ms }, ..config };
     let mut world = world(nodes, seed, config);
     let started = Time::ZERO + JOIN_GAP * nodes as u64;
-    let mut quiet_after = None;
-    while quiet_after.is_none() && world.now() < started + PATIENCE {
-        world.run_before(world.now() + Span::from_mins(1));
-        let changed = changed_at(&world);
-        if world.now() >= changed.max(started) + QUIET {
-            quiet_after = Some(changed.since(Time::ZERO));
+    let (mut settled_after, mut counts) = (None, Vec::new());
+    while settled_after.is_none() && world.now() < started + PATIENCE {
+        world.run_before(world.now() + STEP);
+        counts.push(world.nodes().map(|node| world.core(node).degree()).sum::<usize>());
+        let lately = &counts[counts.len().saturating_sub(STEADY_STEPS)..];
+        let (least, most) = (lately.iter().min().copied(), lately.iter().max().copied());
+        let steady = least.zip(most).is_some_and(|(least, most)| (most - least) * STEADY_PART <= most);
+        if lately.len() == STEADY_STEPS && steady && world.now() > started {
+            settled_after = Some(world.now().since(Time::ZERO));
         }
     }
     // What one end does not know of is no link.
     let has = |node: NodeId, other: NodeId| world.core(node).neighbours().any(|known| known == other);
     let links =
         world.nodes().map(|node| world.core(node).neighbours().filter(|&other| has(other, node)).collect());
-    Settled { links: links.collect(), quiet_after, traffic: world.traffic() }
+    Settled { links: links.collect(), settled_after, traffic: world.traffic() }
 }
 
 /// Ants have nothing done.

@@ -52,7 +52,8 @@ pub enum Start {
     /// One of those before them: they start one after the other, and join.
     #[default]
     Join,
-    /// As many others at random as their caches hold: a directed random graph, drawn once; they start at once.
+    /// As many others at random as their caches hold, a directed graph; or as BLATANT-S has links, an undirected one.
+    /// Drawn once; they start at once.
     Graph,
     /// Those that the ants of BLATANT-S have linked them with, once these were quiet; they start at once.
     Ants,
@@ -134,7 +135,10 @@ impl<P: NodeLike> Grid<P> {
         match start {
             Start::Join => grid.start(nodes),
             Start::Ants => grid.meet_by_ants(nodes, &overlay, seed),
-            Start::Graph => grid.draw_graph(nodes, usize::from(graph_degree(&overlay)), seed),
+            Start::Graph => {
+                let (degree, undirected) = graph_kind(&overlay);
+                grid.draw_graph(nodes, usize::from(degree), undirected, seed);
+            }
         }
         grid.carry_out_faults();
         Ok(grid)
@@ -192,7 +196,7 @@ impl<P: NodeLike> Grid<P> {
         }
     }
 
-    fn draw_graph(&mut self, nodes: usize, degree: usize, seed: u64) {
+    fn draw_graph(&mut self, nodes: usize, degree: usize, undirected: bool, seed: u64) {
         for index in 0..nodes {
             self.world.boot(Time::ZERO, node_id(index));
         }
@@ -200,9 +204,16 @@ impl<P: NodeLike> Grid<P> {
             let mut luck = stream(seed, Purpose::Acquaintance, index as u64);
             let others = rand::seq::index::sample(&mut luck, nodes - 1, degree.min(nodes - 1));
             // All but oneself, in order.
-            let others =
-                others.into_iter().map(|other| node_id(if other < index { other } else { other + 1 }));
-            self.world.command(Time::ZERO, node_id(index), Command::Meet(others.collect()));
+            let others: Box<[NodeId]> = others
+                .into_iter()
+                .map(|other| node_id(if other < index { other } else { other + 1 }))
+                .collect();
+            if undirected {
+                for &other in &others {
+                    self.world.command(Time::ZERO, other, Command::Meet([node_id(index)].into()));
+                }
+            }
+            self.world.command(Time::ZERO, node_id(index), Command::Meet(others));
         }
     }
 
@@ -262,12 +273,11 @@ impl<P: NodeLike> Grid<P> {
     }
 }
 
-/// How many others each node knows in a graph drawn at random.
-fn graph_degree(overlay: &overlay::Config) -> u8 {
+/// How many others each node draws in a graph drawn at random, and whether these know it too.
+fn graph_kind(overlay: &overlay::Config) -> (u8, bool) {
     match overlay {
-        overlay::Config::Cyclon(cyclon) => cyclon.cache,
-        // Each link is known at both ends.
-        overlay::Config::BlatantS(_) => 2,
+        overlay::Config::Cyclon(cyclon) => (cyclon.cache, false),
+        overlay::Config::BlatantS(_) => (2, true),
     }
 }
 

@@ -59,8 +59,8 @@ fn settled_overlay_is_connected_short_sparse_even_and_symmetric_b1_b2_b3_b4_b5()
         let links: usize = settled.links.iter().map(|links| links.len()).sum::<usize>() / 2;
         let rings = in_short_rings(&settled.links, usize::from(config.bound) + 1);
         println!(
-            "seed {seed}: quiet after {:?}, degree {mean:.2} (most {most}), path {:.2}, diameter {}, {rings} of {links} links in short rings",
-            settled.quiet_after,
+            "seed {seed}: steady after {:?}, degree {mean:.2} (most {most}), path {:.2}, diameter {}, {rings} of {links} links in short rings",
+            settled.settled_after,
             paths.mean(),
             paths.longest
         );

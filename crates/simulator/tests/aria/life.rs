@@ -4,7 +4,6 @@ use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span, Time};
 use shoal_protocols::node::config::{self, Recipe};
 use shoal_protocols::node::{Action, Command, Event, Message, Node};
 use shoal_protocols::overlay::blatant_s;
-use shoal_protocols::queue::Policy;
 use shoal_protocols::scheduling::aria;
 use shoal_simulator::grid::{Config, Grid, Start};
 use shoal_simulator::network::{self, latency};

@@ -46,7 +46,7 @@ impl Cost {
 pub type Place = (JobId, Epoch);
 
 /// Where a job stands that is only asked about.
-const ASKED: Epoch = Epoch(u32::MAX);
+pub(super) const ASKED: Epoch = Epoch(u32::MAX);
 
 /// The jobs that wait and run on this node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -26,7 +26,8 @@ impl Aria {
     /// Sets the clock for the next INFORM, if there is somebody to inform about; nodes do so in different phases.
     pub(super) fn inform_later(&mut self, ctx: &mut Ctx<'_, Aria>) {
         let period = self.config.inform_period();
-        if self.informing || self.config.inform_jobs == 0 || !self.local.has_waiting() {
+        if self.informing || self.config.inform_jobs == 0 || period == Span::ZERO || !self.local.has_waiting()
+        {
             return;
         }
         self.informing = true;

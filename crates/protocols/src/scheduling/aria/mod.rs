@@ -249,7 +249,8 @@ impl Aria {
             }
             Message::Accept { job, round, informed: true, cost } => self.on_better(from, job, round, cost),
             Message::Assign { job, epoch, brief, limit } => {
-                if brief.envelope.id() == job {
+                // The last epoch stands for a job that is only asked about.
+                if brief.envelope.id() == job && epoch < cost::ASKED {
                     self.on_assign(from, epoch, brief, limit, here, ctx);
                 }
             }
@@ -325,3 +326,6 @@ impl Aria {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ pub const SEATS_MAX: usize = 10_000;
 /// The first pause before the initiator of a job that is not confirmed hears again that it is here; doubles each time.
 const HELD_LEAST: Span = Span::from_secs(2);
 /// How often it hears that before the job is let go: no longer than half a minute in all.
-const HELD_TRIES: u8 = 4;
+const HELD_TRIES: u8 = 3;
 /// The first pause before a move is spoken of again; doubles each time.
 const MOVING_LEAST: Span = Span::from_secs(2);
 /// The longest such pause.
@@ -176,7 +176,7 @@ impl Aria {
             return;
         }
         self.tell_held(job, epoch, ctx);
-        // 2, 4, 8 and 14 seconds: less than half a minute.
+        // After 2, 6, 14 and 28 seconds: less than half a minute.
         let pause = (HELD_LEAST * (1 << tries)).min(Span::from_secs(14));
         ctx.wake_after(pause, Timer::Held(job, epoch, tries + 1));
     }
