@@ -153,7 +153,7 @@ mod tests {
                 if second == pause {
                     queue.start(now, &mut started);
                     foretold = told(&queue, now, Some(&extra));
-                    queue.arrive(now, extra.clone()).unwrap();
+                    queue.arrive(now, extra).unwrap();
                 }
                 started.clear();
                 queue.start(now, &mut started);

@@ -122,6 +122,11 @@ impl Local {
         self.queue.wake()
     }
 
+    /// Whether a job is on the machine, or has not left it yet.
+    pub fn runs(&self, place: Place) -> bool {
+        self.running.contains_key(&place)
+    }
+
     /// Whether somebody waits.
     pub fn has_waiting(&self) -> bool {
         self.queue.waiting().next().is_some()

@@ -133,12 +133,13 @@ impl Aria {
     ) {
         let job = brief.envelope.id();
         let known = self.seats.get(&job).map(|seat| seat.record.epoch);
-        // A late one, or one of a job that has run here already.
-        if known.is_some_and(|known| known > epoch) || self.done.contains(&(job, epoch)) {
-            return;
-        }
         if known == Some(epoch) {
             self.tell_held(job, epoch, ctx);
+            return;
+        }
+        // A late one, or one of a job that has run here already, or is just being stopped.
+        let over = self.done.contains(&(job, epoch)) || self.local.runs((job, epoch));
+        if known.is_some_and(|known| known > epoch) || over {
             return;
         }
         let needs = Needs::of(brief.envelope.job(), limit);

@@ -70,7 +70,7 @@ impl Case {
             Variant::Paper | Variant::Central => String::new(),
             Variant::Wait(secs) => format!("recipe.accept_wait_ms = {}\n", secs * 1_000),
             Variant::Live => {
-                "overlay.ant_ms = 300000\noverlay.evaporate_ms = 60000\noverlay.rules_ms = 300000\n"
+                "overlay.ant_ms = 900000\noverlay.evaporate_ms = 120000\noverlay.rules_ms = 900000\n"
                     .to_owned()
             }
             Variant::Cyclon => "start = \"graph\"\noverlay = { kind = \"cyclon\" }\n".to_owned(),
