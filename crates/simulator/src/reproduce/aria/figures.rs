@@ -7,6 +7,9 @@ use crate::plot::{Axis, Figure, Layer, Unit};
 use crate::report::picture::Picture;
 use crate::reproduce::statistics::mean;
 
+/// A figure of a run, and what it is called.
+type Named = (&'static str, fn(&Seen) -> f64);
+
 /// All figures for which there are runs.
 pub fn figures(runs: &Runs) -> Vec<Picture> {
     let mut figures = Vec::new();
@@ -103,7 +106,7 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
             ],
         ),
     );
-    let kinds: [(&str, fn(&Seen) -> f64); 4] = [
+    let kinds: [Named; 4] = [
         ("REQUEST", |seen| seen.megabytes(&["request"])),
         ("INFORM", |seen| seen.megabytes(&["inform"])),
         ("ACCEPT", |seen| seen.megabytes(&["accept"])),
@@ -150,7 +153,7 @@ fn course(
 }
 
 fn times(title: &str, runs: &Runs, scenes: &[&'static str]) -> Figure {
-    let figures: [(&str, fn(&Seen) -> f64); 3] = [
+    let figures: [Named; 3] = [
         ("waiting", |seen| seen.wait() * 3_600.0),
         ("execution", |seen| seen.execution() * 3_600.0),
         ("completion", |seen| seen.completion() * 3_600.0),
@@ -164,7 +167,7 @@ fn bars(
     unit: Unit,
     runs: &Runs,
     scenes: &[&'static str],
-    figures: &[(&str, fn(&Seen) -> f64)],
+    figures: &[Named],
 ) -> Figure {
     let x = Axis::new("scenario").names(scenes.iter().copied());
     let mut figure = Figure::new(title, x, Axis::new(label).unit(unit)).subtitle(on(runs));
