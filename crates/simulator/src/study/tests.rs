@@ -63,7 +63,7 @@ fn every_scheduler_runs_the_same_jobs() {
     for row in &results.rows {
         assert_eq!(row.runs.len(), 2);
         // It runs jobs of one node, and refuses gangs.
-        let finishes = |run: &super::Figures| row.values[0] == "aria" || run.not_finished == 0;
+        let finishes = |run: &Figures| row.values[0] == "aria" || run.not_finished == 0;
         assert!(row.runs.iter().all(|run| run.jobs == 12 && finishes(run)), "{:?}", row.values);
         assert_ne!(row.runs[0], row.runs[1], "another seed is another run");
     }
