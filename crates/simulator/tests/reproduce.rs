@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use shoal_simulator::reproduce::{self, Error, Paper, Report, Reproduction, Settings};
 
 fn tiny() -> Settings {
-    Settings { only: None, quick: false, seeds: None, trace: None, threads: 2, tiny: true }
+    Settings { only: None, quick: false, seeds: None, trace: None, threads: 2, keep: None, tiny: true }
 }
 
 fn only(prefix: &str) -> Settings {

@@ -14,6 +14,7 @@ mod finding;
 mod page;
 pub(crate) mod pool;
 mod sheet;
+mod shelf;
 pub mod statistics;
 mod write;
 
@@ -34,6 +35,8 @@ pub(crate) use asap::LIBRARY as ASAP_SCENARIOS;
 pub use finding::{Finding, Known};
 pub use pool::{Progress, Tell};
 pub use sheet::Sheet;
+pub use shelf::Keep;
+use shelf::Shelf;
 pub use write::write;
 
 /// A paper whose results are run again.
@@ -61,6 +64,8 @@ pub struct Settings {
     pub trace: Option<PathBuf>,
     /// How many runs are made at once.
     pub threads: usize,
+    /// Where finished runs are kept, and taken from.
+    pub keep: Option<Keep>,
     /// A much smaller grid yet, for tests of the frame; figures mean nothing then.
     #[doc(hidden)]
     pub tiny: bool,
@@ -122,6 +127,14 @@ pub enum Error {
     /// The jobs make no sense to a baseline.
     #[error(transparent)]
     Baseline(#[from] BaselineError),
+    /// Runs cannot be kept there.
+    #[error("--keep {}: {what}", folder.display())]
+    Keep {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A promise did not hold in one of the runs.
     #[error("a promise did not hold: {0}")]
     Broken(#[from] Violation),
@@ -194,6 +207,7 @@ pub struct Reproduction {
     wanted: Vec<&'static str>,
     plan: Plan,
     threads: usize,
+    shelf: Shelf,
 }
 
 /// The runs of a paper.
@@ -210,7 +224,7 @@ impl Reproduction {
             Paper::Asap => Plan::Asap(asap::Plan::new(settings, &wanted)?),
             Paper::Aria => Plan::Aria(aria::Plan::new(settings, &wanted)?),
         };
-        Ok(Reproduction { wanted, plan, threads: settings.threads })
+        Ok(Reproduction { wanted, plan, threads: settings.threads, shelf: Shelf::open(settings)? })
     }
 
     /// How many runs there will be.
@@ -223,10 +237,10 @@ impl Reproduction {
 
     /// Makes all runs and judges them.
     pub fn carry_out(self, tell: Tell<'_>) -> Result<Report, Error> {
-        let Reproduction { wanted, plan, threads } = self;
+        let Reproduction { wanted, plan, threads, shelf } = self;
         match plan {
-            Plan::Asap(plan) => plan.carry_out(wanted, threads, tell),
-            Plan::Aria(plan) => plan.carry_out(wanted, threads, tell),
+            Plan::Asap(plan) => plan.carry_out(wanted, &shelf, threads, tell),
+            Plan::Aria(plan) => plan.carry_out(wanted, &shelf, threads, tell),
         }
     }
 }
