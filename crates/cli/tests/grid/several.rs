@@ -4,8 +4,12 @@ use super::home::{Node, wait_until};
 
 /// A node that enters the grid of another.
 fn joined(first: &Node) -> Node {
+    joined_with(first, &[])
+}
+
+fn joined_with(first: &Node, flags: &[&str]) -> Node {
     let ticket = first.says(&["ticket"]);
-    let node = Node::start(&["--join", ticket.trim()]);
+    let node = Node::start(&[&["--join", ticket.trim()], flags].concat());
     wait_until("the two know each other", || {
         let knows = |node: &Node| node.json(&["nodes"])["nodes"].as_array().map_or(0, Vec::len) >= 2;
         (knows(first) && knows(&node)).then_some(())
@@ -114,4 +118,29 @@ fn ticket_lets_in_one_machine_once() {
     let output = second.shoal(&words);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("another grid"), "{said}");
+}
+
+#[test]
+fn node_that_leaves_is_given_nothing_more_and_ends_what_it_has() {
+    let first = Node::start(&["--cores", "1"]);
+    let second = joined_with(&first, &["--cores", "1"]);
+    let own = second.json(&["nodes"])["nodes"][0]["id"].as_str().unwrap().to_owned();
+    // One on each: the second has something to end before it may go.
+    let busy: Vec<String> = (0..2).map(|_| first.submit(&["--time", "20s"], "sleep 4")).collect();
+    for job in &busy {
+        first.await_state(job, "running");
+    }
+    let mut leaving = super::home::shoal(&second.home()).arg("leave").spawn().unwrap();
+    let info = || serde_json::from_str::<serde_json::Value>(&second.get("/v1").body).unwrap();
+    wait_until("the second is leaving", || (info()["leaving"] == true).then_some(()));
+    for _ in 0..5 {
+        let job = first.submit(&["--time", "20s"], "true");
+        let status = first.json(&["status", &job]);
+        let nodes = status["planned"]["nodes"].as_array().unwrap();
+        assert!(!nodes.iter().any(|node| node == own.as_str()), "{status}");
+    }
+    for job in &busy {
+        first.await_state(job, "finished");
+    }
+    assert!(leaving.wait().unwrap().success());
 }
