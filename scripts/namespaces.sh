@@ -54,13 +54,18 @@ said "$nodes namespaces"
 
 node() {
     local number=$1; shift
-    mkdir -m 700 "$folder/node-$number"
+    mkdir -p -m 700 "$folder/node-$number"
     inside "$number" "$shoal" --home "$folder/node-$number" node --background --listen "10.77.0.$number:4433" \
         --cores 1 --memory 1GiB --name "node-$number" "$@" > /dev/null
 }
 node 1
 for number in $(seq 2 "$nodes"); do
-    node "$number" --join "$(ask 1 ticket)"
+    # On a machine that does much else an answer may be late; a ticket is good once.
+    for try in 1 2 3 4 5; do
+        if node "$number" --join "$(ask 1 ticket 2> /dev/null)" 2> "$folder/join"; then break; fi
+        [ "$try" -lt 5 ] || { cat "$folder/join" >&2; die "node $number does not get in"; }
+        rm -rf "$folder/node-$number"
+    done
 done
 until [ "$(ask 1 --json nodes | grep -c '"up": true')" = "$nodes" ] \
     && [ "$(ask "$nodes" --json nodes | grep -c '"up": true')" = "$nodes" ]; do
@@ -77,7 +82,7 @@ submit() {
     local more=()
     [ $((number % 7)) != 0 ] || more=(--at-most-once)
     local id
-    id=$(ask "$entry" --json submit --nodes "$size" --time 30s --plan 0s "${more[@]}" -- \
+    id=$(ask "$entry" --json submit --nodes "$size" --time 10s --plan 0s "${more[@]}" -- \
         sh -c "sleep 0.$((RANDOM % 5)); echo rank \$SHOAL_RANK of \$SHOAL_NODES" \
         | sed -n 's/^ *"id": "\([0-9a-f]*\)".*/\1/p' | head -1)
     echo "$entry $size $id" >> "$folder/jobs"
