@@ -98,7 +98,7 @@ for number in $(seq "$nodes"); do
     ask "$number" --json wait --timeout 20m "${own[@]}" > "$folder/ended-$number" 2> "$folder/wrong-$number" || true
 done
 cat "$folder"/ended-* | sed -n 's/^ *"state": "\([a-z-]*\)".*/\1/p' | sort | uniq -c > "$folder/states"
-said "all waited for: $(awk '{printf "%s%s %s", NR > 1 ? ", " : "", $1, $2}' "$folder/states")"
+said "all waited for: $(awk '{printf "%s%s %s", (NR > 1 ? ", " : ""), $1, $2}' "$folder/states")"
 skews=$(cat "$folder"/ended-* | sed -n 's/^ *"skew": "\(.*\)".*/\1/p' | wc -l)
 said "$skews gangs have told how far apart their ranks started"
 

@@ -22,8 +22,11 @@ use crate::error::Error;
 /// Jobs of one file, at most.
 const JOBS_MAX: usize = 1_000;
 
+/// Jobs before one in the same file that it is to start after, by their places, from 0.
+type Fellows = Vec<(usize, Ended)>;
+
 /// The jobs of a file, each with those before it that it is to start after.
-pub(super) fn read(path: &Path, text: &str) -> Result<Vec<(Job, Vec<(usize, Ended)>)>, Error> {
+pub(super) fn read(path: &Path, text: &str) -> Result<Vec<(Job, Fellows)>, Error> {
     let wrong = |what: String| Error::config(format!("{}: {what}", path.display()));
     // Whatever is wrong with a file of one job is told with its line.
     let table = match text.parse::<toml::Table>() {
@@ -39,7 +42,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<(Job, Vec<(usize, Ende
     if tables.len() > JOBS_MAX {
         return Err(wrong(format!("{} jobs, at most {JOBS_MAX}", tables.len())));
     }
-    let mut jobs: Vec<(Job, Vec<(usize, Ended)>)> = Vec::new();
+    let mut jobs: Vec<(Job, Fellows)> = Vec::new();
     for (number, value) in (1..).zip(tables) {
         let mut value = value.clone();
         let names: Vec<Option<&str>> =
@@ -56,9 +59,9 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<(Job, Vec<(usize, Ende
 }
 
 /// Takes out of `after` what names a job before in the file.
-fn take_fellows(value: &mut toml::Value, names: &[Option<&str>]) -> Result<Vec<(usize, Ended)>, String> {
+fn take_fellows(value: &mut toml::Value, names: &[Option<&str>]) -> Result<Fellows, String> {
     let Some(toml::Value::Array(after)) = value.get_mut("after") else { return Ok(Vec::new()) };
-    let mut fellows: Vec<(usize, Ended)> = Vec::new();
+    let mut fellows = Fellows::new();
     let mut wrong = None;
     after.retain(|entry| {
         let Some(text) = entry.as_str() else { return true };
@@ -101,7 +104,7 @@ fn hinted(told: Error, message: &str) -> Error {
 mod tests {
     use super::*;
 
-    fn jobs(text: &str) -> Result<Vec<(Job, Vec<(usize, Ended)>)>, String> {
+    fn jobs(text: &str) -> Result<Vec<(Job, Fellows)>, String> {
         read(Path::new("f.toml"), text).map_err(|error| error.message().to_owned())
     }
 
