@@ -101,8 +101,9 @@ fn every_message_of_faulty_runs_comes_back_from_its_frame() {
         });
         come_back(said(seed, blatant_s::Config::default().into(), Some(recipe), RUSH), &mut kinds);
     }
-    // Who holds whom is counted only where it is measured; and nobody here has ten thousand jobs to refuse one more.
-    let rare: BTreeSet<&str> = ["held", "refused"].into();
+    // Who holds whom is counted only where it is measured; nobody here has ten thousand jobs to refuse one more; and
+    // that a move is declined needs luck.
+    let rare: BTreeSet<&str> = ["held", "refused", "stay"].into();
     let missing: Vec<_> =
         Message::KINDS.iter().filter(|kind| !kinds.contains(*kind) && !rare.contains(*kind)).collect();
     assert!(missing.is_empty(), "{missing:?} was never said");

@@ -190,6 +190,8 @@ pub enum Command {
     Hold(JobId),
     /// A job that was held may start.
     Release(JobId),
+    /// Take no more tasks of other nodes' jobs; until the next life.
+    Drain,
 }
 
 /// What a node asked to be reminded of.

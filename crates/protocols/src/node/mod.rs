@@ -22,6 +22,7 @@ mod after;
 mod aria;
 mod array;
 pub mod config;
+mod drain;
 mod eager;
 mod hold;
 pub mod message;
@@ -81,6 +82,8 @@ struct Work {
     eager: bool,
     /// Whether a look for better places is due.
     improving: bool,
+    /// Whether tasks of others are refused.
+    draining: bool,
     recipe: Recipe,
     commit: Commit,
     heartbeat: Heartbeat<JobId>,
@@ -161,6 +164,7 @@ impl Protocol for Node {
             Input::Command(Command::Cancel(job)) => self.cancel(job, ctx),
             Input::Command(Command::Hold(job)) => self.hold(job, ctx),
             Input::Command(Command::Release(job)) => self.release(job, ctx),
+            Input::Command(Command::Drain) => self.drain(),
             Input::Message { from, message } => self.on_message(from, message, ctx),
             Input::Timer(timer) => self.on_timer(timer, ctx),
             Input::Done(Outcome(task, exit)) => self.on_exit(task, exit, ctx),
@@ -237,6 +241,9 @@ impl Node {
         let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.heartbeat.heard(from, ctx));
         self.on_heartbeat(heard, ctx);
+        if self.refuses(from, &message, ctx) {
+            return;
+        }
         match message {
             Message::Overlay(_) | Message::BlatantS(_) => {}
             Message::Commit(message) => {
@@ -521,6 +528,7 @@ impl Work {
             limit_default: config.limit_default,
             eager: config.eager,
             improving: false,
+            draining: false,
             recipe,
             commit: Commit::restore(&setting, me, commits.into_iter()),
             heartbeat: Heartbeat::restore(&config.heartbeat, me, std::iter::empty()),
