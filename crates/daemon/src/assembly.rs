@@ -232,7 +232,8 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let peers = Arc::new(Peers(network.clone()));
     let executor =
         Process::open(process::Setup { names: names(&network), ..process::Setup::new(&folder, launch) })?;
-    let config = Config { work: Some(Box::new(work(&machine, recipe, &settings))), ..Config::default() };
+    let config =
+        Config { overlay: recipe.overlay(), work: Some(Box::new(work(&machine, recipe, &settings))) };
     let reports = Arc::clone(&history);
     let driver = Driver::<Node>::new(driver::Setup {
         me,

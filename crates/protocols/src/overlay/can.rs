@@ -254,6 +254,20 @@ impl Can {
         self.neighbours.get(&node)?.about.as_ref()?.vitals.as_ref()
     }
 
+    /// What this node says of its own work.
+    pub fn own_vitals(&self) -> Option<&Vitals> {
+        self.vitals.as_ref()
+    }
+
+    /// The neighbours with a zone in which something with at least the needs of a point could lie.
+    pub fn reaching(&self, point: &Point) -> impl Iterator<Item = NodeId> {
+        let reaches = |claim: &Claim| (0..VIRTUAL).all(|d| claim.zone.high()[d] > point[d]);
+        self.neighbours
+            .iter()
+            .filter(move |(_, neighbour)| neighbour.claims.iter().any(reaches))
+            .map(|(&node, _)| node)
+    }
+
     /// Tells others this of us from the next heartbeat on.
     pub fn describe(&mut self, vitals: Vitals) {
         self.vitals = Some(vitals);
@@ -313,7 +327,7 @@ impl Can {
         self.look_ahead();
         self.hand_on_extras(ctx);
         self.check_cover(ctx);
-        self.tell(false, ctx);
+        self.tell(ctx);
         self.refresh_balloon(ctx);
         if let Some(introducer) = self.introducer.filter(|node| !self.neighbours.contains_key(node))
             && !self.claims.is_empty()
@@ -328,10 +342,8 @@ impl Can {
     fn update(&mut self, now: Time) -> Shared<Update> {
         let Can { neighbours, peers, .. } = self;
         let peers = peers.get_or_insert_with(|| {
-            let peer = |(&node, neighbour): (&NodeId, &Neighbour)| Peer {
-                node,
-                claims: neighbour.claims.clone(),
-            };
+            let peer =
+                |(&node, neighbour): (&NodeId, &Neighbour)| Peer { node, claims: neighbour.claims.clone() };
             Shared::new(neighbours.iter().map(peer).collect())
         });
         Shared::new(Update {
@@ -344,10 +356,12 @@ impl Can {
         })
     }
 
-    /// Sends the heartbeat to all neighbours.
-    fn tell(&mut self, ask: bool, ctx: &mut Ctx<'_, Can>) {
+    /// Sends the heartbeat to all neighbours; who has missed one is asked for it.
+    fn tell(&mut self, ctx: &mut Ctx<'_, Can>) {
         let update = self.update(ctx.now);
-        for &node in self.neighbours.keys() {
+        let late = self.config.period() + Span::from_millis(u64::from(self.config.period_ms / 2));
+        for (&node, neighbour) in &self.neighbours {
+            let ask = ctx.now.since(neighbour.heard) > late;
             ctx.send(node, Message::Update(update.clone(), ask));
         }
     }

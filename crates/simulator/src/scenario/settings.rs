@@ -9,7 +9,7 @@ use shoal_model::{Architecture, Machine, Name, Resources, Span, System, Thousand
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::config::Recipe;
-use shoal_protocols::overlay::{self, blatant_s, cyclon};
+use shoal_protocols::overlay::{self, blatant_s, can, cyclon};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -237,6 +237,12 @@ fn overlay(overlay: overlay::Config, nodes: usize, places: &Places) -> Result<ov
             })?;
             Ok(overlay::Config::BlatantS(overlay))
         }
+        overlay::Config::Can(overlay) => {
+            overlay
+                .check()
+                .map_err(|error: can::ConfigError| leading_field(places, "overlay", &error.to_string()))?;
+            Ok(overlay::Config::Can(overlay))
+        }
     }
 }
 
@@ -275,6 +281,9 @@ fn check_recipe(recipe: &Recipe, places: &Places) -> Result<(), Error> {
         Recipe::Aria(aria) => {
             aria.check().map_err(|error| leading_field(places, "recipe", &error.to_string()))
         }
+        Recipe::TriPronged(prongs) => {
+            prongs.check().map_err(|error| leading_field(places, "recipe", &error.to_string()))
+        }
     }
 }
 
@@ -293,7 +302,7 @@ fn slots(cut: &Cut, warm_up: Span, recipe: &Recipe, places: &Places) -> Result<S
             let what = format!("must be that of the recipe, whose slot_ms is {}", asap.slot_ms);
             Err(places.error("slots.length", what))
         }
-        Recipe::Asap(_) | Recipe::Sample(_) | Recipe::Aria(_) => Ok(slots),
+        Recipe::Asap(_) | Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_) => Ok(slots),
     }
 }
 

@@ -47,8 +47,7 @@ impl Can {
         let resource = matches!(self.config.space, Kind::Resources);
         let balloons = matches!(self.config.residue, Residue::Balloon);
         let speed = Some(vitals.machine.speed);
-        (resource && balloons)
-            .then(|| self.config.place(&vitals.residual, speed, self.point[VIRTUAL]))
+        (resource && balloons).then(|| self.config.place(&vitals.residual, speed, self.point[VIRTUAL]))
     }
 
     /// What is left has changed: the balloon moves, and only it.
@@ -146,9 +145,7 @@ impl Can {
             .balloons
             .held
             .iter()
-            .filter(|(_, (balloon, _))| {
-                !self.claims.iter().any(|claim| claim.zone.contains(&balloon.point))
-            })
+            .filter(|(_, (balloon, _))| !self.claims.iter().any(|claim| claim.zone.contains(&balloon.point)))
             .map(|(&node, _)| node)
             .collect();
         for node in gone {

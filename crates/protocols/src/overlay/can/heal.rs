@@ -53,10 +53,10 @@ impl Can {
         }
         self.dead.remove(&from);
         let same_claims = before.is_some_and(|before| before.claims == update.claims);
-        let same_peers = before
-            .and_then(|before| before.about.as_ref())
-            .is_some_and(|about| about.peers == update.peers);
-        if same_claims && self.ghosts.is_empty() {
+        let same_peers =
+            before.and_then(|before| before.about.as_ref()).is_some_and(|about| about.peers == update.peers);
+        let contested = update.claims.iter().any(|claim| self.overlaps(&claim.zone));
+        if same_claims && !contested && self.ghosts.is_empty() {
             let neighbour = self.neighbours.get_mut(&from).expect("it has claimed the same before");
             neighbour.about = Some(update.clone());
             neighbour.heard = ctx.now;
@@ -76,11 +76,8 @@ impl Can {
         let old = self.neighbours.remove(&from);
         self.peers = None;
         if update.claims.iter().any(|claim| self.touches(&claim.zone)) {
-            let neighbour = Neighbour {
-                claims: update.claims.clone(),
-                about: Some(update.clone()),
-                heard: ctx.now,
-            };
+            let neighbour =
+                Neighbour { claims: update.claims.clone(), about: Some(update.clone()), heard: ctx.now };
             if self.neighbours.len() < NEIGHBOURS_MAX {
                 self.neighbours.insert(from, neighbour);
             }
@@ -96,9 +93,18 @@ impl Can {
         if lost {
             self.announce(&[from], ctx);
             self.look_for_home(HOMELESS_FOR, ctx);
-        } else if ask || won {
+        } else if ask || won || self.is_mistaken_for_neighbour(from, update) {
             self.answer(from, ctx);
         }
+    }
+
+    fn overlaps(&self, zone: &Zone) -> bool {
+        self.claims.iter().any(|mine| mine.zone.overlaps(zone))
+    }
+
+    /// Whether somebody thinks that we touch, and is told better by an answer.
+    fn is_mistaken_for_neighbour(&self, from: NodeId, update: &Update) -> bool {
+        !self.neighbours.contains_key(&from) && update.peers.iter().any(|peer| peer.node == self.me)
     }
 
     fn answer(&mut self, to: NodeId, ctx: &mut Ctx<'_, Can>) {
@@ -163,6 +169,11 @@ impl Can {
             neighbour.claims = Shared::new(claims);
             self.peers = None;
         }
+        let (mine, space) = (&self.claims, self.space);
+        self.neighbours.retain(|_, neighbour| {
+            let touches = |claim: &Claim| mine.iter().any(|mine| mine.zone.touches(&claim.zone, space));
+            neighbour.claims.iter().any(touches)
+        });
         let mut ghosts = std::mem::take(&mut self.ghosts);
         for their in theirs {
             ghosts = ghosts
@@ -218,15 +229,17 @@ impl Can {
         }
         let mut taken = Vec::new();
         for Ghost { claim, around, .. } in due {
-            if !self.touches(&claim.zone) || self.claims.len() >= CLAIMS_MAX {
-                continue;
-            }
             // A guess gives way to anybody who really owns it.
             let version = if claim.version == 0 { 0 } else { claim.version.saturating_add(TAKEOVER_STEP) };
-            let mut claims = self.claims.to_vec();
-            claims.push(Claim { zone: claim.zone, version });
-            self.claims = Shared::new(claims);
-            taken.push(around);
+            let left = self.claims.iter().fold(vec![claim.zone], |left, mine| subtract(left, &mine.zone));
+            for zone in left {
+                if self.touches(&zone) && self.claims.len() < CLAIMS_MAX {
+                    let mut claims = self.claims.to_vec();
+                    claims.push(Claim { zone, version });
+                    self.claims = Shared::new(claims);
+                    taken.push(around.clone());
+                }
+            }
         }
         if taken.is_empty() {
             return;
@@ -248,8 +261,9 @@ impl Can {
                 continue;
             }
             let near = |claim: &Claim| {
-                let meets =
-                    |mine: &Claim| mine.zone.overlaps(&claim.zone) || mine.zone.touches(&claim.zone, self.space);
+                let meets = |mine: &Claim| {
+                    mine.zone.overlaps(&claim.zone) || mine.zone.touches(&claim.zone, self.space)
+                };
                 claim.zone.is_sound(self.space) && self.claims.iter().any(meets)
             };
             if !peer.claims.iter().any(near) {
@@ -258,9 +272,10 @@ impl Can {
             let mut left = peer.claims.to_vec();
             left.retain(|claim| claim.zone.is_sound(self.space));
             let mine = self.claims.iter().map(|claim| (self.me, claim));
-            let others = self.neighbours.iter().flat_map(|(&node, other)| {
-                other.claims.iter().map(move |claim| (node, claim))
-            });
+            let others = self
+                .neighbours
+                .iter()
+                .flat_map(|(&node, other)| other.claims.iter().map(move |claim| (node, claim)));
             for (node, known) in mine.chain(others) {
                 let beaten =
                     |claim: &Claim| known.zone.overlaps(&claim.zone) && known.beats(node, claim, peer.node);
@@ -291,6 +306,11 @@ impl Can {
 
     /// Our zones have changed: everybody around hears it, those too that are no neighbours any more.
     pub(super) fn announce(&mut self, also: &[NodeId], ctx: &mut Ctx<'_, Can>) {
+        let told = self.neighbours.values().filter_map(|neighbour| neighbour.about.as_ref());
+        let told: Vec<Shared<Vec<Peer>>> = told.map(|about| about.peers.clone()).collect();
+        for peers in &told {
+            self.learn(peers, false, ctx);
+        }
         self.peers = None;
         let apart: Vec<NodeId> = self
             .neighbours
@@ -307,7 +327,11 @@ impl Can {
             .collect();
         let update = self.update(ctx.now);
         let also = also.iter().filter(|node| !apart.contains(node) && !self.neighbours.contains_key(node));
-        for &node in self.neighbours.keys().chain(&apart).chain(also) {
+        for (&node, neighbour) in &self.neighbours {
+            // Who is only known from others may have no such zone any more.
+            ctx.send(node, Message::Update(update.clone(), neighbour.about.is_none()));
+        }
+        for &node in apart.iter().chain(also) {
             ctx.send(node, Message::Update(update.clone(), false));
         }
         self.pass_balloons_on(ctx);
@@ -334,6 +358,9 @@ impl Can {
             for claim in gone.claims.iter() {
                 self.haunt(vec![claim.zone], claim.version, &around, ctx);
             }
+            // A last chance to say that all of this is a mistake, before anybody takes over.
+            let update = self.update(ctx.now);
+            ctx.send(node, Message::Update(update, true));
             ctx.report(Event::Silent(node));
         }
     }
@@ -417,9 +444,13 @@ impl Can {
         let mut claims: Vec<Claim> = self.claims.iter().take(from).copied().collect();
         let mut grants = Vec::new();
         for claim in self.claims.iter().skip(from) {
-            let heirs = self.heirs(&claim.zone);
+            let mut heirs = self.heirs(&claim.zone);
             if heirs.is_empty() {
-                claims.push(*claim);
+                // As much as somebody can have is better than nothing; the rest waits.
+                let part = self.largest_part(&claim.zone);
+                let rest = part.map_or_else(|| vec![claim.zone], |(_, part)| claim.zone.without(&part));
+                claims.extend(rest.into_iter().map(|zone| Claim { zone, version: claim.version }));
+                heirs.extend(part);
             }
             for (heir, zone) in heirs {
                 claims.push(Claim { zone, version: claim.version });
@@ -458,15 +489,29 @@ impl Can {
         let mine = || self.claims.iter().filter(|_| !self.leaving).map(|claim| (None, claim));
         for face in faces {
             let behind = others().chain(mine()).filter(|(_, claim)| zone.faces(face, &claim.zone, plain));
-            let parts: Option<Vec<(Option<NodeId>, Zone)>> = behind
-                .map(|(heir, claim)| Some((heir, zone.part_behind(face, &claim.zone)?)))
-                .collect();
+            let parts: Option<Vec<(Option<NodeId>, Zone)>> =
+                behind.map(|(heir, claim)| Some((heir, zone.part_behind(face, &claim.zone)?))).collect();
             let Some(parts) = parts else { continue };
             if parts.iter().map(|(_, part)| part.area(face)).sum::<super::Volume>() == zone.area(face) {
                 return parts;
             }
         }
         Vec::new()
+    }
+
+    /// The largest part of a zone that somebody behind one of its faces could have.
+    fn largest_part(&self, zone: &Zone) -> Option<(Option<NodeId>, Zone)> {
+        let plain = Space { torus: false, ..self.space };
+        let others = self
+            .neighbours
+            .iter()
+            .flat_map(|(&node, other)| other.claims.iter().map(move |claim| (Some(node), claim)));
+        others
+            .filter_map(|(heir, claim)| {
+                let face = zone.face_towards(&claim.zone, plain)?;
+                Some((heir, zone.part_behind(face, &claim.zone)?))
+            })
+            .max_by_key(|(_, part)| part.volume())
     }
 
     pub(super) fn on_grant(&mut self, from: NodeId, claim: Claim, ctx: &mut Ctx<'_, Can>) {
@@ -479,9 +524,13 @@ impl Can {
             .enumerate()
             .find_map(|(at, mine)| mine.zone.joined(&claim.zone).map(|zone| (at, zone)));
         let Some((at, zone)) = joined else { return };
-        let mut claims = self.claims.to_vec();
-        claims[at] = Claim { zone, version: claims[at].version.max(claim.version) };
-        self.claims = Shared::new(claims);
+        let grown = Claim { zone, version: self.claims[at].version.max(claim.version) };
+        let others = self.claims.iter().enumerate().filter(|(other, _)| *other != at);
+        let rest = others.flat_map(|(_, other)| {
+            let left = other.zone.without(&zone);
+            left.into_iter().map(|zone| Claim { zone, version: other.version })
+        });
+        self.claims = Shared::new([grown].into_iter().chain(rest).collect());
         self.trim_others(self.me, &self.claims.clone());
         if let Some(giver) = self.neighbours.get(&from) {
             let around = giver.about.as_ref().map(|about| about.peers.clone());

@@ -15,8 +15,8 @@ const PROMISED_FOR: Span = Span::from_secs(5);
 const AGAIN: Span = Span::from_secs(2);
 /// A word that was passed on more often than this is dropped.
 pub(super) const HOPS_MAX: u16 = 4_096;
-/// After so many questions to no avail, a node that is asked itself takes all of the space.
-const FRUITLESS_MOST: u32 = 3;
+/// After so many questions to no avail, a node that is asked itself by one with a larger id takes all of the space.
+const FRUITLESS_MOST: u32 = 10;
 
 /// What a node knows of its own entry and of those that enter through it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -77,9 +77,11 @@ impl Can {
     }
 
     fn take_all(&mut self, ctx: &mut Ctx<'_, Can>) {
-        self.claims = Shared::new(vec![Claim { zone: Zone::WHOLE, version: 1 }]);
+        // Who has known others gives way to whatever they own.
+        let version = u32::from(self.neighbours.is_empty());
+        self.claims = Shared::new(vec![Claim { zone: Zone::WHOLE, version }]);
         self.peers = None;
-        self.tell(false, ctx);
+        self.tell(ctx);
         if let Some(introducer) = self.introducer {
             let update = self.update(ctx.now);
             ctx.send(introducer, Message::Update(update, false));
@@ -108,7 +110,9 @@ impl Can {
             return;
         }
         if self.claims.is_empty() {
-            if self.join.asked > FRUITLESS_MOST {
+            // Two that sent each other would wait forever.
+            let mutual = self.introducer == Some(newcomer);
+            if self.me < newcomer && (mutual || self.join.asked > FRUITLESS_MOST) {
                 self.take_all(ctx);
             }
             return;
@@ -171,13 +175,7 @@ impl Can {
         Some(Claim { zone, version })
     }
 
-    pub(super) fn on_welcome(
-        &mut self,
-        from: NodeId,
-        claim: Claim,
-        around: &[Peer],
-        ctx: &mut Ctx<'_, Can>,
-    ) {
+    pub(super) fn on_welcome(&mut self, from: NodeId, claim: Claim, around: &[Peer], ctx: &mut Ctx<'_, Can>) {
         let fits = match self.config.space {
             Kind::Torus(_) => true,
             Kind::Resources => claim.zone.contains(&self.point),
@@ -228,7 +226,7 @@ impl Can {
             return;
         }
         self.claims = Shared::new(Vec::new());
-        self.tell(false, ctx);
+        self.tell(ctx);
         self.neighbours.clear();
         self.ghosts.clear();
         self.peers = None;

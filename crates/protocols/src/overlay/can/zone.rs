@@ -49,11 +49,8 @@ pub struct Zone {
 
 impl Zone {
     /// All of the space.
-    pub const WHOLE: Zone = Zone {
-        low: [0; DIMENSIONS_MAX],
-        high: [SIDE; DIMENSIONS_MAX],
-        cuts: [[0; 2]; DIMENSIONS_MAX],
-    };
+    pub const WHOLE: Zone =
+        Zone { low: [0; DIMENSIONS_MAX], high: [SIDE; DIMENSIONS_MAX], cuts: [[0; 2]; DIMENSIONS_MAX] };
 
     /// Whether it is a box at all, and within the space.
     pub fn is_sound(&self, space: Space) -> bool {
@@ -101,8 +98,8 @@ impl Zone {
         let d = face.dimension;
         let (here, there) =
             if face.upper { (self.high[d], other.low[d]) } else { (self.low[d], other.high[d]) };
-        let wraps = space.torus
-            && if face.upper { here == SIDE && there == 0 } else { here == 0 && there == SIDE };
+        let wraps =
+            space.torus && if face.upper { here == SIDE && there == 0 } else { here == 0 && there == SIDE };
         (here == there || wraps) && (0..DIMENSIONS_MAX).all(|e| e == d || self.meets_along(other, e))
     }
 
@@ -205,9 +202,11 @@ impl Zone {
         }
         let mut planes: Vec<(u16, usize, bool)> = (0..DIMENSIONS_MAX)
             .flat_map(|d| [(other.cuts[d][0], d, false), (other.cuts[d][1], d, true)])
-            .filter(|&(_, d, upper)| {
-                if upper { other.high[d] < self.high[d] } else { self.low[d] < other.low[d] }
-            })
+            .filter(
+                |&(_, d, upper)| {
+                    if upper { other.high[d] < self.high[d] } else { self.low[d] < other.low[d] }
+                },
+            )
             .collect();
         planes.sort_unstable();
         let mut rest = *self;
