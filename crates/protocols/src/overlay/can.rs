@@ -30,6 +30,7 @@ mod heal;
 mod join;
 mod layout;
 mod message;
+mod reassign;
 mod volume;
 mod zone;
 

@@ -113,7 +113,7 @@ pub(super) fn read(mut document: Document<'_>, name: String) -> Result<Scenario,
         return Err(places.error("seed", format!("must be at most {}, not {seed}", i64::MAX)));
     }
     let nodes = nodes(settings.nodes, &places)?;
-    let overlay = overlay(settings.overlay, nodes, &places)?;
+    let overlay = overlay(beneath(&recipe, settings.overlay, &places)?, nodes, &places)?;
     settings.heartbeat.check().map_err(|error| leading_field(&places, "heartbeat", &error.to_string()))?;
     check_commit(&commit, &places)?;
     check_recipe(&recipe, &places)?;
@@ -224,6 +224,19 @@ fn nodes(nodes: u64, places: &Places) -> Result<usize, Error> {
         0 => Err(places.error("nodes", "must be at least 1: a grid has nodes")),
         1..=NODES_MAX => Ok(nodes as usize),
         _ => Err(places.error("nodes", format!("must be at most {NODES_MAX}, not {nodes}"))),
+    }
+}
+
+/// The overlay beneath a recipe. One that stands on a CAN has one where a scenario is content with CYCLON, so that a
+/// scenario can be run with every recipe.
+fn beneath(recipe: &Recipe, overlay: overlay::Config, places: &Places) -> Result<overlay::Config, Error> {
+    match (recipe, overlay) {
+        (Recipe::TriPronged(_), overlay::Config::Cyclon(_)) => Ok(can::Config::default().into()),
+        (Recipe::TriPronged(_), overlay::Config::BlatantS(_)) => {
+            Err(places.error("overlay.kind", "must be \"can\": the recipe tri-pronged finds places in one"))
+        }
+        (Recipe::TriPronged(_), overlay::Config::Can(_))
+        | (Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_), _) => Ok(overlay),
     }
 }
 
