@@ -236,7 +236,8 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let keep = settings.tasks.keep(all_cores, machine.capacity.cores);
     let names = names(&network);
     let executor = Process::open(process::Setup { names, keep, ..process::Setup::new(&folder, launch) })?;
-    let config = Config { work: Some(Box::new(work(&machine, recipe, &settings))), ..Config::default() };
+    let config =
+        Config { overlay: recipe.overlay(), work: Some(Box::new(work(&machine, recipe, &settings))) };
     let reports = Arc::clone(&history);
     let driver = Driver::<Node>::new(driver::Setup {
         me,

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use shoal_daemon::network::wire::{self, HEAD, Head};
 use shoal_model::job::{After, Ended};
-use shoal_model::{Envelope, Job, JobId, NodeId, Nonce, Time};
+use shoal_model::{Envelope, Job, JobId, Machine, Needs, NodeId, Nonce, Resources, Span, Time};
 use shoal_protocols::node::{Command, Message, Node, config};
-use shoal_protocols::overlay::{self, blatant_s, cyclon};
-use shoal_protocols::scheduling::{aria, asap};
+use shoal_protocols::overlay::{self, blatant_s, can, cyclon};
+use shoal_protocols::scheduling::{aria, asap, tri_pronged};
 use shoal_protocols::{Message as _, Shared};
 use shoal_simulator::faults::{self, Preset};
 use shoal_simulator::grid::Grid;
@@ -72,6 +72,10 @@ fn said(seed: u64, overlay: overlay::Config, recipe: Option<config::Recipe>, pac
 
 fn come_back(messages: Vec<Message>, kinds: &mut BTreeSet<&'static str>) {
     assert!(messages.len() > 1_000, "{} messages are few", messages.len());
+    one_by_one(messages, kinds);
+}
+
+fn one_by_one(messages: Vec<Message>, kinds: &mut BTreeSet<&'static str>) {
     let mut bytes = Vec::new();
     for message in messages {
         bytes.clear();
@@ -81,6 +85,37 @@ fn come_back(messages: Vec<Message>, kinds: &mut BTreeSet<&'static str>) {
         assert_eq!(wire::read(head.kind, &bytes[HEAD..]).unwrap(), message);
         kinds.insert(Message::KINDS[message.kind()]);
     }
+}
+
+/// What nodes of a CAN say only when they meet, leave, or have too much to do.
+fn needing_luck() -> Vec<Message> {
+    let machine = Shared::new(Machine::with_capacity(Resources::cores(4)));
+    let vitals = can::Vitals {
+        machine,
+        residual: Resources::cores(2),
+        running: 1,
+        waiting: 3,
+        bar: 2,
+        load: [1, 2, 3, 4],
+        required: 5_000,
+    };
+    let claim = can::Claim { zone: can::Zone::WHOLE.cut(2, 77).1, version: 9 };
+    let balloon =
+        can::Balloon { node: NodeId(4), at: Time::from_secs(5), point: [7; 6], vitals: vitals.clone() };
+    let needs = Needs::new(Resources::cores(1), Span::from_secs(60));
+    let job = JobId([3; 16]);
+    let offer = tri_pronged::Offer { job, needs, overtaken: 4, entered: Time::from_secs(6), at_once: true };
+    vec![
+        Message::Can(can::Message::Taken),
+        Message::Can(can::Message::Grant(claim)),
+        Message::Can(can::Message::Tie(Shared::new(balloon), 3)),
+        Message::Can(can::Message::Tied),
+        Message::Can(can::Message::Untie(Time::from_secs(8))),
+        Message::TriPronged(tri_pronged::Message::Offer(Shared::new(offer))),
+        Message::TriPronged(tri_pronged::Message::Answer { job, yes: true }),
+        Message::TriPronged(tri_pronged::Message::Pull { vitals: Shared::new(vitals), balance: true }),
+        Message::TriPronged(tri_pronged::Message::Nothing),
+    ]
 }
 
 #[test]
@@ -101,6 +136,10 @@ fn every_message_of_faulty_runs_comes_back_from_its_frame() {
         });
         come_back(said(seed, blatant_s::Config::default().into(), Some(recipe), RUSH), &mut kinds);
     }
+    let real = config::Recipe::TriPronged(tri_pronged::Config::real());
+    let zones = can::Config { period_ms: 2_000, ..can::Config::real() };
+    come_back(said(9, zones.into(), Some(real), GANGS), &mut kinds);
+    one_by_one(needing_luck(), &mut kinds);
     // Who holds whom is counted only where it is measured; nobody here has ten thousand jobs to refuse one more; and
     // that a move is declined needs luck.
     let rare: BTreeSet<&str> = ["held", "refused", "stay"].into();

@@ -6,7 +6,7 @@ use shoal_model::{Machine, Span};
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay;
-use crate::scheduling::{aria, asap, sample};
+use crate::scheduling::{aria, asap, sample, tri_pronged};
 
 /// What a node is told at its making.
 #[derive(Clone, Debug, Default)]
@@ -45,11 +45,13 @@ pub enum Recipe {
     Asap(asap::Config),
     /// See [`crate::scheduling::aria`].
     Aria(aria::Config),
+    /// See [`crate::scheduling::tri_pronged`]; over the overlay CAN.
+    TriPronged(tri_pronged::Config),
 }
 
 impl Recipe {
     /// The names of all recipes.
-    pub const NAMES: &'static [&'static str] = &["sample", "asap", "aria"];
+    pub const NAMES: &'static [&'static str] = &["sample", "asap", "aria", "tri-pronged"];
 
     /// The recipe with this name, with the values for real use.
     pub fn named(name: &str) -> Option<Recipe> {
@@ -57,7 +59,16 @@ impl Recipe {
             "sample" => Some(Recipe::Sample(sample::Config::default())),
             "asap" => Some(Recipe::Asap(asap::Config::real())),
             "aria" => Some(Recipe::Aria(aria::Config::real())),
+            "tri-pronged" => Some(Recipe::TriPronged(tri_pronged::Config::real())),
             _ => None,
+        }
+    }
+
+    /// The overlay that it stands on where nobody says otherwise, with the values for real use.
+    pub fn overlay(&self) -> overlay::Config {
+        match self {
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) => overlay::Config::default(),
+            Recipe::TriPronged(_) => overlay::Config::Can(overlay::can::Config::real()),
         }
     }
 
@@ -67,6 +78,7 @@ impl Recipe {
             Recipe::Sample(_) => "sample",
             Recipe::Asap(_) => "asap",
             Recipe::Aria(_) => "aria",
+            Recipe::TriPronged(_) => "tri-pronged",
         }
     }
 }

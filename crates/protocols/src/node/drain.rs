@@ -50,6 +50,8 @@ impl Node {
             }
             Message::Overlay(_)
             | Message::BlatantS(_)
+            | Message::Can(_)
+            | Message::TriPronged(_)
             | Message::Aria(_)
             | Message::Commit(_)
             | Message::Heartbeat(_)

@@ -32,6 +32,7 @@ mod queues;
 mod runner;
 #[cfg(test)]
 mod tests;
+mod tri_pronged;
 mod watcher;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,12 +43,14 @@ use shoal_model::{JobId, Machine, NodeId, Resources, Span, Time};
 use crate::commit::two_phase::{self, TwoPhase};
 use crate::guard::heartbeat::{self, Heartbeat};
 use crate::overlay::blatant_s::{self, BlatantS};
+use crate::overlay::can::{self, Can};
 use crate::overlay::cyclon::{self, Cyclon};
 use crate::overlay::{self, Overlay};
 use crate::protocol::{Ctx, Hosts, Input, Layer, Never, Protocol};
 use crate::scheduling::aria::Aria;
 use crate::scheduling::asap::{Asap, Tally};
 use crate::scheduling::sample::Sample;
+use crate::scheduling::tri_pronged::TriPronged;
 use crate::scheduling::{self, Here, Recipe as _, aria as aria_recipe};
 
 pub use config::Config;
@@ -105,6 +108,7 @@ enum Recipe {
     Sample(Sample),
     Asap(Box<Asap>),
     Aria(Box<Aria>),
+    TriPronged(Box<tri_pronged::Prongs>),
 }
 
 impl Layer for Node {
@@ -128,6 +132,15 @@ impl Protocol for Node {
             overlay::Config::BlatantS(config) => {
                 Overlay::BlatantS(Box::new(BlatantS::restore(config, me, std::iter::empty())))
             }
+            overlay::Config::Can(can) => {
+                let machine = config.work.as_ref().map(|work| &work.machine);
+                let point = match can.space {
+                    can::Kind::Resources => machine.map(|machine| Can::point_of(can, me, machine)),
+                    can::Kind::Torus(_) => None,
+                };
+                let setup = can::Setup { config: *can, point };
+                Overlay::Can(Box::new(Can::restore(&setup, me, std::iter::empty())))
+            }
         };
         let work = config.work.as_ref().map(|work| Box::new(Work::restore(work, me, records)));
         let mut follows_overlay = false;
@@ -138,7 +151,7 @@ impl Protocol for Node {
                     overlay.count_holders();
                 }
             }
-            Some(Recipe::Sample(_) | Recipe::Aria(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_)) | None => {}
         }
         Node { overlay, follows_overlay, work }
     }
@@ -175,6 +188,7 @@ impl Protocol for Node {
         match &self.overlay {
             Overlay::Cyclon(cyclon) => cyclon.glance(),
             Overlay::BlatantS(blatant) => blatant.degree() as u64,
+            Overlay::Can(can) => can.degree() as u64,
         }
     }
 }
@@ -214,7 +228,7 @@ impl Node {
     pub fn schedules_carried(&self) -> Option<Tally> {
         match &self.work.as_ref()?.recipe {
             Recipe::Asap(asap) => Some(asap.tally()),
-            Recipe::Sample(_) | Recipe::Aria(_) => None,
+            Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_) => None,
         }
     }
 
@@ -236,6 +250,10 @@ impl Node {
                 self.tell_blatant_s(Input::Message { from, message }, ctx);
                 return;
             }
+            Message::Can(message) => {
+                self.tell_can(Input::Message { from, message }, ctx);
+                return;
+            }
             message => message,
         };
         let Some(work) = &mut self.work else { return };
@@ -245,7 +263,7 @@ impl Node {
             return;
         }
         match message {
-            Message::Overlay(_) | Message::BlatantS(_) => {}
+            Message::Overlay(_) | Message::BlatantS(_) | Message::Can(_) => {}
             Message::Commit(message) => {
                 if let two_phase::Message::Confirmed { job, epoch } = message {
                     self.note_running(from, job, epoch, ctx);
@@ -268,6 +286,10 @@ impl Node {
                     ctx,
                 );
             }
+            Message::TriPronged(message) => self.tell_prongs(
+                |prongs, here, ctx| prongs.handle(Input::Message { from, message }, here, ctx),
+                ctx,
+            ),
             Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
             Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
             Message::Job(JobMessage::Noted(task)) => self.on_noted(from, task, ctx),
@@ -283,6 +305,7 @@ impl Node {
         match timer {
             Timer::Overlay(timer) => self.tell_cyclon(Input::Timer(timer), ctx),
             Timer::BlatantS(timer) => self.tell_blatant_s(Input::Timer(timer), ctx),
+            Timer::Can(timer) => self.tell_can(Input::Timer(timer), ctx),
             Timer::Commit(timer) => self.tell_commit(Input::Timer(timer), ctx),
             Timer::Heartbeat(timer) => self.tell_heartbeat(Input::Timer(timer), ctx),
             Timer::Sample(timer) => self.tell_sample(Input::Timer(timer), ctx),
@@ -291,6 +314,9 @@ impl Node {
             }
             Timer::Aria(timer) => {
                 self.tell_aria(|aria, here, ctx| aria.handle(Input::Timer(timer), here, ctx), ctx)
+            }
+            Timer::TriPronged(timer) => {
+                self.tell_prongs(|prongs, here, ctx| prongs.handle(Input::Timer(timer), here, ctx), ctx)
             }
             Timer::Again(job) => self.on_again(job, ctx),
             Timer::Await(job, question) => self.ask_after(job, question, ctx),
@@ -326,6 +352,7 @@ impl Node {
         match &self.overlay {
             Overlay::Cyclon(_) => self.tell_cyclon(Input::Boot, ctx),
             Overlay::BlatantS(_) => self.tell_blatant_s(Input::Boot, ctx),
+            Overlay::Can(_) => self.tell_can(Input::Boot, ctx),
         }
     }
 
@@ -335,6 +362,7 @@ impl Node {
             Overlay::BlatantS(_) => {
                 self.tell_blatant_s(Input::Command(blatant_s::Command::Join(introducer)), ctx);
             }
+            Overlay::Can(_) => self.tell_can(Input::Command(can::Command::Join(introducer)), ctx),
         }
     }
 
@@ -343,6 +371,12 @@ impl Node {
             Overlay::Cyclon(_) => self.tell_cyclon(Input::Command(cyclon::Command::Meet(nodes)), ctx),
             Overlay::BlatantS(_) => {
                 self.tell_blatant_s(Input::Command(blatant_s::Command::Meet(nodes)), ctx);
+            }
+            // Whoever is met knows the way to a zone.
+            Overlay::Can(_) => {
+                if let Some(&introducer) = nodes.first() {
+                    self.join(introducer, ctx);
+                }
             }
         }
     }
@@ -356,6 +390,8 @@ impl Node {
                     let heard = ctx.layer(|ctx| blatant.forget(node, ctx));
                     assert!(heard.is_empty(), "who says that a node is silent need not hear it");
                 }
+                // A zone has an owner until heartbeats say otherwise.
+                Overlay::Can(_) => return,
             }
             ctx.report(Event::Silent(node));
             self.overlay_changed(ctx);
@@ -426,7 +462,7 @@ impl Node {
             Some(Recipe::Asap(_)) => {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Command(command), here, ctx), ctx);
             }
-            Some(Recipe::Aria(_)) => self.plan_by_aria(command, ctx),
+            Some(Recipe::Aria(_) | Recipe::TriPronged(_)) => self.plan_by_aria(command, ctx),
             None => {}
         }
     }
@@ -438,6 +474,10 @@ impl Node {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx)
             }
             Some(Recipe::Aria(_)) => self.boot_aria(ctx),
+            Some(Recipe::TriPronged(_)) => {
+                self.boot_aria(ctx);
+                self.tell_prongs(|prongs, here, ctx| prongs.handle(Input::Boot, here, ctx), ctx);
+            }
             None => {}
         }
     }
@@ -448,14 +488,14 @@ impl Node {
         }
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.tell_asap(Asap::overlay_changed, ctx),
-            Some(Recipe::Sample(_) | Recipe::Aria(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_)) | None => {}
         }
     }
 
     fn calendar_changed(&mut self, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.tell_asap(Asap::calendar_changed, ctx),
-            Some(Recipe::Sample(_) | Recipe::Aria(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_)) | None => {}
         }
     }
 
@@ -515,13 +555,17 @@ impl Work {
                 Record::Aria(record) => arias.push(record),
             }
         }
-        let recipe = match config.recipe {
-            config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
-            config::Recipe::Asap(config) => Recipe::Asap(Box::new(Asap::new(config))),
-            config::Recipe::Aria(aria) => {
-                Recipe::Aria(Box::new(Aria::restore(aria, me, &config.machine, arias.into_iter())))
-            }
-        };
+        let recipe =
+            match config.recipe {
+                config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
+                config::Recipe::Asap(config) => Recipe::Asap(Box::new(Asap::new(config))),
+                config::Recipe::Aria(aria) => {
+                    Recipe::Aria(Box::new(Aria::restore(aria, me, &config.machine, arias.into_iter())))
+                }
+                config::Recipe::TriPronged(prongs) => Recipe::TriPronged(Box::new(
+                    tri_pronged::Prongs::restore(prongs, me, &config.machine, arias.into_iter()),
+                )),
+            };
         let setting = two_phase::Setting { config: config.commit, capacity };
         let mut work = Work {
             machine: config.machine.clone(),
@@ -558,6 +602,7 @@ impl Recipe {
             Recipe::Sample(_) => "sample",
             Recipe::Asap(_) => "asap",
             Recipe::Aria(_) => "aria",
+            Recipe::TriPronged(_) => "tri-pronged",
         }
     }
 
@@ -565,7 +610,7 @@ impl Recipe {
         match self {
             Recipe::Sample(_) => Sample::HONOURS,
             Recipe::Asap(_) => Asap::HONOURS,
-            Recipe::Aria(_) => aria_recipe::HONOURS,
+            Recipe::Aria(_) | Recipe::TriPronged(_) => aria_recipe::HONOURS,
         }
     }
 }
@@ -599,9 +644,11 @@ macro_rules! hosts_without_records {
 
 hosts_without_records!(Cyclon, Overlay, Overlay);
 hosts_without_records!(BlatantS, BlatantS, BlatantS);
+hosts_without_records!(Can, Can, Can);
 hosts_without_records!(Heartbeat<JobId>, Heartbeat, Heartbeat);
 hosts_without_records!(Sample, Sample, Sample);
 hosts_without_records!(Asap, Asap, Asap);
+hosts_without_records!(TriPronged, TriPronged, TriPronged);
 
 impl Hosts<Commit> for Node {
     fn message(message: two_phase::Message<Resources, Brief>) -> Message {

@@ -211,7 +211,7 @@ impl Weather {
             },
             faults,
             fsync,
-            overlay: Default::default(),
+            overlay: recipe.overlay(),
             start: Start::Join,
             work: config::Work {
                 machine: machines[0].clone(),

@@ -16,6 +16,7 @@ pub(crate) mod pool;
 mod sheet;
 mod shelf;
 pub mod statistics;
+mod tri_pronged;
 mod write;
 
 use std::fmt;
@@ -46,6 +47,8 @@ pub enum Paper {
     Asap,
     /// Brocco, Malatras, Huang, Hirsbrunner: ARiA, 2010.
     Aria,
+    /// Lee, Keleher, Sussman: Decentralized dynamic scheduling, 2010.
+    TriPronged,
 }
 
 /// The word for every paper that is known.
@@ -142,13 +145,14 @@ pub enum Error {
 
 impl Paper {
     /// Every paper.
-    pub const ALL: [Paper; 2] = [Paper::Asap, Paper::Aria];
+    pub const ALL: [Paper; 3] = [Paper::Asap, Paper::Aria, Paper::TriPronged];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Paper::Asap => "asap",
             Paper::Aria => "aria",
+            Paper::TriPronged => "tri-pronged",
         }
     }
 
@@ -171,6 +175,10 @@ impl Paper {
                 "A. Brocco, A. Malatras, Y. Huang, B. Hirsbrunner: ARiA: A Protocol for Dynamic Fully Distributed \
                  Grid Meta-Scheduling, 2010"
             }
+            Paper::TriPronged => {
+                "J. Lee, P. Keleher, A. Sussman: Decentralized Dynamic Scheduling across Heterogeneous Multi-core \
+                 Desktop Grids, 2010"
+            }
         }
     }
 
@@ -179,6 +187,7 @@ impl Paper {
         match self {
             Paper::Asap => asap::KNOWN,
             Paper::Aria => aria::KNOWN,
+            Paper::TriPronged => tri_pronged::KNOWN,
         }
     }
 }
@@ -214,6 +223,7 @@ pub struct Reproduction {
 enum Plan {
     Asap(asap::Plan),
     Aria(aria::Plan),
+    TriPronged(tri_pronged::Plan),
 }
 
 impl Reproduction {
@@ -223,6 +233,7 @@ impl Reproduction {
         let plan = match paper {
             Paper::Asap => Plan::Asap(asap::Plan::new(settings, &wanted)?),
             Paper::Aria => Plan::Aria(aria::Plan::new(settings, &wanted)?),
+            Paper::TriPronged => Plan::TriPronged(tri_pronged::Plan::new(settings, &wanted)?),
         };
         Ok(Reproduction { wanted, plan, threads: settings.threads, shelf: Shelf::open(settings)? })
     }
@@ -232,6 +243,7 @@ impl Reproduction {
         match &self.plan {
             Plan::Asap(plan) => plan.runs(),
             Plan::Aria(plan) => plan.runs(),
+            Plan::TriPronged(plan) => plan.runs(),
         }
     }
 
@@ -241,6 +253,7 @@ impl Reproduction {
         match plan {
             Plan::Asap(plan) => plan.carry_out(wanted, &shelf, threads, tell),
             Plan::Aria(plan) => plan.carry_out(wanted, &shelf, threads, tell),
+            Plan::TriPronged(plan) => plan.carry_out(wanted, &shelf, threads, tell),
         }
     }
 }
