@@ -227,12 +227,14 @@ fn nodes(nodes: u64, places: &Places) -> Result<usize, Error> {
     }
 }
 
-/// The overlay beneath a recipe. One that stands on a CAN has one where a scenario is content with CYCLON, so that a
-/// scenario can be run with every recipe.
+/// The overlay beneath a recipe. One that stands on a CAN has one where a scenario names no kind, so that it can be run
+/// with every recipe.
 fn beneath(recipe: &Recipe, overlay: overlay::Config, places: &Places) -> Result<overlay::Config, Error> {
     match (recipe, overlay) {
-        (Recipe::TriPronged(_), overlay::Config::Cyclon(_)) => Ok(can::Config::default().into()),
-        (Recipe::TriPronged(_), overlay::Config::BlatantS(_)) => {
+        (Recipe::TriPronged(_), overlay::Config::Cyclon(_)) if !places.has("overlay.kind") => {
+            Ok(can::Config::default().into())
+        }
+        (Recipe::TriPronged(_), overlay::Config::Cyclon(_) | overlay::Config::BlatantS(_)) => {
             Err(places.error("overlay.kind", "must be \"can\": the recipe tri-pronged finds places in one"))
         }
         (Recipe::TriPronged(_), overlay::Config::Can(_))

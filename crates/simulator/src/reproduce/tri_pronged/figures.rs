@@ -1,5 +1,7 @@
 //! Figures 3 to 5 with our data, and all runs in a table.
 
+use std::collections::BTreeSet;
+
 use super::case::{EVERYBODY, Mix, Who};
 use super::judge::{GAPS, RATIOS, Runs};
 use super::seen::Seen;
@@ -65,32 +67,28 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
         .collect()
 }
 
-/// All runs.
+/// The means of all runs over their seeds.
 pub fn sheet(runs: &Runs) -> Sheet {
-    let columns = [
-        "run",
-        "ρ",
-        "mean wait, s",
-        "longest, s",
-        "messages/min",
-        "bytes/min",
-        "moves",
-        "unneeded",
-        "unstarted",
-    ];
-    let mut sheet = Sheet::new("All runs; what a job did not need of its node as a part of 1", columns);
-    for (case, seen) in &runs.seen {
-        let sent = |figure: f64| if case.who == Who::Cent { "-".to_owned() } else { number(figure) };
+    let columns = ["", "gap", "ρ", "wait", "longest", "sent", "bytes", "moves", "spare"];
+    let title = "Means over seeds; messages and bytes a minute and node; spare: unneeded, of 1";
+    let mut sheet = Sheet::new(title, columns);
+    let kinds: BTreeSet<(Who, Mix, u32, u8)> =
+        runs.seen.keys().map(|case| (case.who, case.mix, case.gap_ms, case.ratio)).collect();
+    for (who, mix, gap_ms, ratio) in kinds {
+        let of = |figure: fn(&Seen) -> f64| runs.of(who, mix, gap_ms, ratio, figure).map(number);
+        let cell = |figure: fn(&Seen) -> f64| of(figure).unwrap_or_else(|| "-".to_owned());
+        let sent = |figure: fn(&Seen) -> f64| if who == Who::Cent { "-".to_owned() } else { cell(figure) };
+        let mixed = if mix == Mix::Clustered { "" } else { ", mixed" };
         sheet.row([
-            case.to_string(),
-            number(seen.offered),
-            number(seen.wait()),
-            number(seen.longest()),
-            sent(seen.messages),
-            sent(seen.bytes),
-            sent(seen.moves as f64),
-            number(seen.beyond),
-            seen.unstarted.to_string(),
+            format!("{}, {ratio} %{mixed}", who.name()),
+            number(f64::from(gap_ms) / 1e3),
+            cell(|seen| seen.offered),
+            cell(Seen::wait),
+            cell(Seen::longest),
+            sent(|seen| seen.messages),
+            sent(|seen| seen.bytes),
+            sent(|seen| seen.moves as f64),
+            cell(|seen| seen.beyond),
         ]);
     }
     sheet
