@@ -5,7 +5,7 @@
 //!               └──withdraw──▶ gone
 //! ```
 //!
-//! A node has a capacity that does not change, in any [`Amount`]: the resources of a machine, or a `u32` that counts
+//! A node has a capacity that does not change, in any `Amount`: the resources of a machine, or a `u32` that counts
 //! the nodes of a machine room seen as one. A job asks for a part of it and states a limit; whoever drives the queue
 //! stops it there. Plans are made with limits only: when a job will really end, nobody here knows.
 //!
