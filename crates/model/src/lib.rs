@@ -4,6 +4,7 @@
 
 pub mod amount;
 pub mod calendar;
+pub mod coordinates;
 pub mod envelope;
 pub mod honours;
 pub mod id;
@@ -19,6 +20,7 @@ pub mod units;
 
 pub use amount::Amount;
 pub use calendar::Calendar;
+pub use coordinates::Coordinates;
 pub use envelope::{Envelope, Nonce};
 pub use honours::{Field, FieldSet, refuse_unhonoured};
 pub use id::{Epoch, JobId, NodeId, Rank};
