@@ -82,7 +82,7 @@ fn strict_ends_with_one_where_a_claim_does_not_hold() {
 fn what_is_unknown_is_refused_with_what_is_known() {
     let home = tempfile::tempdir().unwrap();
     let error = refused(home.path(), &["dgs"]);
-    assert_eq!(error, "error: no paper is called `dgs`: known are asap, and all");
+    assert_eq!(error, "error: no paper is called `dgs`: known are asap, aria, and all");
     let error = refused(home.path(), &["asap", "--only", "asap/table4"]);
     assert!(
         error.contains("no result of `asap` begins with `asap/table4`: known are asap/fig4a,"),

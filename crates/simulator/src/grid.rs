@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use shoal_model::{Envelope, JobId, Machine, NodeId, Span, Time};
 use shoal_protocols::node::{Command, Config as NodeConfig, Node, config};
-use shoal_protocols::overlay::cyclon;
+use shoal_protocols::overlay;
 use shoal_protocols::scheduling::asap::Tally;
 use shoal_protocols::{Protocol, Shared};
 
+use crate::ants::settle;
 use crate::clock::Clock;
 use crate::faults::{self, Disk, Fault, Plan};
 use crate::network::{self, Network};
@@ -29,7 +30,7 @@ pub struct Config {
     /// How long a write takes to become durable.
     pub fsync: Span,
     /// How nodes come to know each other.
-    pub overlay: cyclon::Config,
+    pub overlay: overlay::Config,
     /// Whom they know at the start.
     pub start: Start,
     /// What nodes do with jobs, and what each machine is: the machine in it is replaced by that of `machines`.
@@ -51,8 +52,11 @@ pub enum Start {
     /// One of those before them: they start one after the other, and join.
     #[default]
     Join,
-    /// As many others at random as their caches hold: a directed random graph, drawn once; they start at once.
+    /// As many others at random as their caches hold, a directed graph; or as BLATANT-S has links, an undirected one.
+    /// Drawn once; they start at once.
     Graph,
+    /// Those that the ants of BLATANT-S have linked them with, once these were quiet; they start at once.
+    Ants,
 }
 
 /// A simulated grid.
@@ -112,7 +116,7 @@ impl<P: NodeLike> Grid<P> {
         assert!(!machines.is_empty(), "a grid has machines");
         let plan = Plan::generate(&faults, nodes, seed)?;
         let network = plan.disturb(Network::build(&config.network, plan.nodes(), seed)?);
-        let kinds = machines.clone();
+        let (kinds, speeds) = (machines.clone(), machines.clone());
         let configure = move |node: NodeId| NodeConfig {
             overlay,
             work: Some(Box::new(config::Work { machine: machine(&kinds, node).clone(), ..work.clone() })),
@@ -123,12 +127,18 @@ impl<P: NodeLike> Grid<P> {
             clocks: plan.clocks(),
             watch,
             story,
-            ..Setup::calm(seed, network, configure, |_| Box::new(Processes::default()))
+            ..Setup::calm(seed, network, configure, move |node| {
+                Box::new(Processes::on(machine(&speeds, node).speed))
+            })
         };
         let mut grid = Grid { world: World::new(setup, threads), plan, machines };
         match start {
             Start::Join => grid.start(nodes),
-            Start::Graph => grid.draw_graph(nodes, usize::from(overlay.cache), seed),
+            Start::Ants => grid.meet_by_ants(nodes, &overlay, seed),
+            Start::Graph => {
+                let (degree, undirected) = graph_kind(&overlay);
+                grid.draw_graph(nodes, usize::from(degree), undirected, seed);
+            }
         }
         grid.carry_out_faults();
         Ok(grid)
@@ -186,7 +196,7 @@ impl<P: NodeLike> Grid<P> {
         }
     }
 
-    fn draw_graph(&mut self, nodes: usize, degree: usize, seed: u64) {
+    fn draw_graph(&mut self, nodes: usize, degree: usize, undirected: bool, seed: u64) {
         for index in 0..nodes {
             self.world.boot(Time::ZERO, node_id(index));
         }
@@ -194,9 +204,30 @@ impl<P: NodeLike> Grid<P> {
             let mut luck = stream(seed, Purpose::Acquaintance, index as u64);
             let others = rand::seq::index::sample(&mut luck, nodes - 1, degree.min(nodes - 1));
             // All but oneself, in order.
-            let others =
-                others.into_iter().map(|other| node_id(if other < index { other } else { other + 1 }));
-            self.world.command(Time::ZERO, node_id(index), Command::Meet(others.collect()));
+            let others: Box<[NodeId]> = others
+                .into_iter()
+                .map(|other| node_id(if other < index { other } else { other + 1 }))
+                .collect();
+            if undirected {
+                for &other in &others {
+                    self.world.command(Time::ZERO, other, Command::Meet([node_id(index)].into()));
+                }
+            }
+            self.world.command(Time::ZERO, node_id(index), Command::Meet(others));
+        }
+    }
+
+    fn meet_by_ants(&mut self, nodes: usize, overlay: &overlay::Config, seed: u64) {
+        let config = match overlay {
+            overlay::Config::BlatantS(config) => *config,
+            overlay::Config::Cyclon(_) => Default::default(),
+        };
+        let settled = settle(nodes, seed, config);
+        for index in 0..nodes {
+            self.world.boot(Time::ZERO, node_id(index));
+        }
+        for (index, links) in settled.links.iter().enumerate() {
+            self.world.command(Time::ZERO, node_id(index), Command::Meet(links.clone()));
         }
     }
 
@@ -239,6 +270,14 @@ impl<P: NodeLike> Grid<P> {
                 | Fault::Storm { .. } => {}
             }
         }
+    }
+}
+
+/// How many others each node draws in a graph drawn at random, and whether these know it too.
+fn graph_kind(overlay: &overlay::Config) -> (u8, bool) {
+    match overlay {
+        overlay::Config::Cyclon(cyclon) => (cyclon.cache, false),
+        overlay::Config::BlatantS(_) => (2, true),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Drives Shoal nodes in virtual time: a world of machines, a network between them, and what befalls both.
 
+pub mod ants;
 pub mod baseline;
 pub mod bench;
 pub mod checks;

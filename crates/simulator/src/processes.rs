@@ -1,12 +1,14 @@
-//! The processes of a simulated machine: they know three programs, and take as long as they are told.
+//! The processes of a simulated machine: they know four programs, and take as long as they are told.
 //!
 //! A job of a simulation is one that would run for real: `sleep SECONDS`, `true` or `false`; any other program ends at
-//! once with 127, as a shell says of what it does not find. So the time that a job
+//! once with 127, as a shell says of what it does not find. `compute SECONDS DRIFT` stands for work that a faster
+//! machine does sooner: it takes the seconds divided by the machine's speed, and the drift. So the time that a job
 //! really takes travels in its command, where no recipe looks, and not in its estimate.
 
 use std::collections::BTreeMap;
 
 use shoal_model::job::Work;
+use shoal_model::machine::Speed;
 use shoal_model::{Job, Span, Time};
 use shoal_protocols::Protocol;
 use shoal_protocols::node::{Action, Exit, Outcome, Task};
@@ -16,10 +18,34 @@ use crate::grid::NodeLayer;
 use crate::world::Executor;
 
 /// The processes of a simulated machine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Processes {
+    /// How fast the machine is.
+    speed: Speed,
     /// What runs, and how it will end unless it is stopped.
     running: BTreeMap<Task, Exit>,
+}
+
+impl Default for Processes {
+    fn default() -> Processes {
+        Processes::on(Speed::BASELINE)
+    }
+}
+
+impl Processes {
+    /// Those of a machine of this speed.
+    pub fn on(speed: Speed) -> Processes {
+        Processes { speed, running: BTreeMap::new() }
+    }
+}
+
+/// Work that takes this long on the baseline machine, and less on a faster one; and so many microseconds more, or
+/// less, on any.
+pub fn computation(base: Span, drift_micros: i64) -> Job {
+    let seconds = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    let sign = if drift_micros < 0 { "-" } else { "" };
+    let drift = format!("{sign}{}", seconds(drift_micros.unsigned_abs()));
+    Job::command(["compute".to_owned(), seconds(base.as_micros()), drift])
 }
 
 /// A command that takes this long, in a simulation and for real.
@@ -32,11 +58,19 @@ pub fn command_taking(span: Span) -> Job {
 const NOT_FOUND: i32 = 127;
 
 /// How long a command takes, and its exit code.
-fn run(work: &Work) -> (Span, i32) {
+fn run(work: &Work, speed: Speed) -> (Span, i32) {
     let Work::Command(argv) = work else { return (Span::ZERO, NOT_FOUND) };
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     match argv.as_slice() {
         ["sleep", seconds] => parse_seconds(seconds).map_or((Span::ZERO, 1), |takes| (takes, 0)),
+        ["compute", base, drift] => {
+            let (negative, drift) = drift.strip_prefix('-').map_or((false, *drift), |drift| (true, drift));
+            match (parse_seconds(base), parse_seconds(drift)) {
+                (Some(base), Some(drift)) if negative => (speed.time_for(base).saturating_sub(drift), 0),
+                (Some(base), Some(drift)) => (speed.time_for(base) + drift, 0),
+                (None, _) | (_, None) => (Span::ZERO, 1),
+            }
+        }
         ["true"] => (Span::ZERO, 0),
         ["false"] => (Span::ZERO, 1),
         _ => (Span::ZERO, NOT_FOUND),
@@ -54,7 +88,7 @@ impl<P: Protocol + NodeLayer> Executor<P> for Processes {
     fn perform(&mut self, now: Time, clock: &Clock, action: Action) -> Vec<(Span, Outcome)> {
         match action {
             Action::Start { task, brief, stop_at, short } => {
-                let (takes, code) = run(&brief.envelope.job().work);
+                let (takes, code) = run(&brief.envelope.job().work, self.speed);
                 let limit = clock.world_at_local(stop_at).since(now);
                 let stopped = if short { Exit::CutShort } else { Exit::Overran };
                 let (after, exit) = if takes > limit { (limit, stopped) } else { (takes, Exit::Code(code)) };
@@ -94,8 +128,18 @@ mod tests {
     #[test]
     fn command_takes_as_long_as_it_was_made_for() {
         for span in [Span::ZERO, Span::from_micros(1), Span::from_millis(12_345), Span::from_hours(900)] {
-            assert_eq!(run(&command_taking(span).work), (span, 0));
+            assert_eq!(run(&command_taking(span).work, Speed::BASELINE), (span, 0));
         }
+    }
+
+    #[test]
+    fn work_takes_less_on_a_faster_machine_and_drifts_all_the_same() {
+        let twice = Speed::new(2_000.try_into().unwrap());
+        let takes = |drift| run(&computation(Span::from_secs(100), drift).work, twice);
+        assert_eq!(takes(0), (Span::from_secs(50), 0));
+        assert_eq!(takes(1_500_000), (Span::from_millis(51_500), 0));
+        assert_eq!(takes(-1_500_000), (Span::from_millis(48_500), 0));
+        assert_eq!(takes(-60_000_000), (Span::ZERO, 0));
     }
 
     #[test]
@@ -110,7 +154,7 @@ mod tests {
         ];
         for (argv, code) in known {
             let job = Job::command(argv.iter().copied());
-            assert_eq!(run(&job.work), (Span::ZERO, code), "{argv:?}");
+            assert_eq!(run(&job.work, Speed::BASELINE), (Span::ZERO, code), "{argv:?}");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! wants to look on: checkers, progress bars.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use rand::RngExt;
 use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Span, Thousandths, Time};
@@ -13,9 +14,10 @@ use crate::checks::{Bounds, Checks, Violation, Watcher};
 use crate::grid::{self, Grid, NodeLike};
 use crate::measures::{Measures, Outcome, Submission};
 use crate::network;
-use crate::processes::command_taking;
+use crate::processes::{command_taking, computation};
 use crate::scenario::{Error, Scenario};
 use crate::streams::{Purpose, stream};
+use crate::workload::profiles::Profile;
 use crate::workload::{TraceJob, Workload, WorkloadError};
 use crate::world::Sight;
 
@@ -112,7 +114,8 @@ impl<P: NodeLike> Run<P> {
         for (number, (job, lead)) in (0..).zip(workload.jobs.iter().zip(leads)) {
             let due = zero + job.submit.since(Time::ZERO);
             let begin = scenario.slots.map(|_| due);
-            let envelope = envelope(number, job, begin, scenario)?;
+            let profile = workload.profiles.get(number as usize).map(|profile| (profile, zero));
+            let envelope = envelope(number, job, begin, profile, scenario)?;
             submissions.push(Submission {
                 job: envelope.id(),
                 number: job.id,
@@ -234,6 +237,7 @@ fn envelope(
     number: u128,
     job: &TraceJob,
     begin: Option<Time>,
+    profile: Option<(&Profile, Time)>,
     scenario: &Scenario,
 ) -> Result<Envelope, Error> {
     let wanted = Job {
@@ -241,6 +245,17 @@ fn envelope(
         limit: Some(job.requested + scenario.limit_slack),
         begin,
         ..command_taking(job.run)
+    };
+    let wanted = match profile {
+        None => wanted,
+        Some((profile, zero)) => Job {
+            resources: profile.resources.clone(),
+            requires: Some(Arc::clone(&profile.requires)),
+            estimate: Some(profile.estimate),
+            deadline: profile.deadline.map(|deadline| zero + deadline.since(Time::ZERO)),
+            limit: wanted.limit,
+            ..computation(profile.estimate, profile.drift)
+        },
     };
     Envelope::new(wanted, Nonce(number.to_be_bytes()))
         .map_err(|error| scenario.places.error("workload", format!("job {}: {error}", job.id)))

@@ -159,3 +159,21 @@ fn unknown_ids_list_the_known_ones() {
     assert!(matches!(Paper::named("dgs"), Err(Error::UnknownPaper { .. })));
     assert_eq!(Paper::named("all").unwrap(), Paper::ALL);
 }
+
+#[test]
+fn every_id_of_aria_is_found_once_and_threads_change_nothing() {
+    let make = |threads| {
+        let settings = Settings { threads, ..tiny() };
+        Reproduction::prepare(Paper::Aria, &settings).unwrap().carry_out(&|_| {}).unwrap()
+    };
+    let (one, two) = (make(1), make(2));
+    let known: Vec<&str> = Paper::Aria.known().iter().map(|known| known.id).collect();
+    let found: Vec<&str> = one.findings.iter().map(|finding| finding.id).collect();
+    assert_eq!(found, known);
+    assert_eq!(bytes(&one), bytes(&two));
+    for named in
+        ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10", "accept-wait"]
+    {
+        assert!(one.figures.iter().any(|figure| figure.name == named), "no figure {named}");
+    }
+}

@@ -6,4 +6,5 @@ mod home;
 mod interface;
 mod jobs;
 mod lives;
+mod recipes;
 mod several;

@@ -1,17 +1,6 @@
 //! Several nodes, as real processes with real sockets: they let each other in, plan together and answer for each other.
 
-use super::home::{Node, wait_until};
-
-/// A node that enters the grid of another.
-fn joined(first: &Node) -> Node {
-    let ticket = first.says(&["ticket"]);
-    let node = Node::start(&["--join", ticket.trim()]);
-    wait_until("the two know each other", || {
-        let knows = |node: &Node| node.json(&["nodes"])["nodes"].as_array().map_or(0, Vec::len) >= 2;
-        (knows(first) && knows(&node)).then_some(())
-    });
-    node
-}
+use super::home::{Node, joined, wait_until};
 
 #[test]
 fn second_node_joins_with_one_command_and_gangs_run_on_both() {

@@ -8,6 +8,7 @@ use shoal_model::Size;
 use shoal_model::units::About;
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::Record;
+use shoal_protocols::scheduling::aria;
 
 use super::Finding;
 use crate::home::Home;
@@ -91,17 +92,20 @@ fn look(path: &Path) -> Result<Seen, Error> {
 }
 
 fn count(records: &[Record]) -> String {
-    let (mut jobs, mut ended, mut locks, mut tasks) = (0, 0, 0, 0);
+    let (mut jobs, mut ended, mut locks, mut seats, mut tasks) = (0, 0, 0, 0, 0);
     for record in records {
         match record {
             Record::Owned(owned) if owned.end.is_some() => ended += 1,
             Record::Owned(_) => jobs += 1,
             Record::Commit(two_phase::Record::Lock(_)) => locks += 1,
+            Record::Aria(aria::Record::Seat(_)) => seats += 1,
             Record::Task(_, _, None) => tasks += 1,
             Record::Commit(two_phase::Record::Tenure(_))
+            | Record::Aria(aria::Record::Tenure(_))
             | Record::Exits(..)
             | Record::Task(_, _, Some(_)) => {}
         }
     }
-    format!("{jobs} jobs under way, {ended} ended; {locks} locks; {tasks} tasks that run")
+    let queue = if seats > 0 { format!("; {seats} in the queue") } else { String::new() };
+    format!("{jobs} jobs under way, {ended} ended; {locks} locks{queue}; {tasks} tasks that run")
 }

@@ -63,6 +63,7 @@ fn kind(record: &Record) -> &'static str {
         Record::Owned(OwnedRecord { end: None, .. }) => "owned",
         Record::Owned(OwnedRecord { end: Some(_), .. }) => "owned, ended",
         Record::Exits(..) => "exits",
+        Record::Aria(_) => "aria",
         Record::Task(_, _, None) => "task",
         Record::Task(_, _, Some(_)) => "task, ended",
     }

@@ -6,7 +6,8 @@ use shoal_daemon::network::wire::{self, HEAD, Head};
 use shoal_model::job::{After, Ended};
 use shoal_model::{Envelope, Job, JobId, NodeId, Nonce, Time};
 use shoal_protocols::node::{Command, Message, Node, config};
-use shoal_protocols::scheduling::asap;
+use shoal_protocols::overlay::{self, blatant_s, cyclon};
+use shoal_protocols::scheduling::{aria, asap};
 use shoal_protocols::{Message as _, Shared};
 use shoal_simulator::faults::{self, Preset};
 use shoal_simulator::grid::Grid;
@@ -17,12 +18,17 @@ use crate::simulated::settings;
 
 const NODES: u64 = 12;
 
+fn cyclon() -> overlay::Config {
+    cyclon::Config::default().into()
+}
+
 /// All that is said in a run with everything at once going wrong.
-fn said(seed: u64, recipe: Option<config::Recipe>) -> Vec<Message> {
+fn said(seed: u64, overlay: overlay::Config, recipe: Option<config::Recipe>) -> Vec<Message> {
     let latency = latency::Config::Uniform(latency::Uniform { min_ms: 1.0, max_ms: 50.0 });
     let faults = faults::Config { preset: Preset::Heavy, until_s: Some(600.0), ..Default::default() };
     let mut settings = settings(seed, NODES as usize, latency, faults);
     settings.story = true;
+    settings.overlay = overlay;
     if let Some(recipe) = recipe {
         settings.work.recipe = recipe;
     }
@@ -69,11 +75,19 @@ fn come_back(messages: Vec<Message>, kinds: &mut BTreeSet<&'static str>) {
 fn every_message_of_faulty_runs_comes_back_from_its_frame() {
     let mut kinds = BTreeSet::new();
     for seed in [3, 5, 6] {
-        come_back(said(seed, None), &mut kinds);
+        come_back(said(seed, cyclon(), None), &mut kinds);
     }
     for policy in [asap::Policy::Push, asap::Policy::Pull, asap::Policy::Poll] {
         let recipe = config::Recipe::Asap(asap::Config { policy, ..Default::default() });
-        come_back(said(4, Some(recipe)), &mut kinds);
+        come_back(said(4, cyclon(), Some(recipe)), &mut kinds);
+    }
+    for seed in [7, 8] {
+        let recipe = config::Recipe::Aria(aria::Config {
+            inform_period_ms: 5_000,
+            threshold_ms: 1_000,
+            ..aria::Config::real()
+        });
+        come_back(said(seed, blatant_s::Config::default().into(), Some(recipe)), &mut kinds);
     }
     // Who holds whom is counted only where it is measured; and what is never said here needs luck.
     let rare: BTreeSet<&str> = ["held"].into();

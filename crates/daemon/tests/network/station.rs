@@ -13,7 +13,7 @@ use shoal_model::{NodeId, Time};
 use shoal_protocols::Chance;
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::{self, Config, Message, Node};
-use shoal_protocols::overlay::cyclon;
+use shoal_protocols::overlay::{self, cyclon};
 use tokio::sync::broadcast::Receiver;
 
 /// Long enough for a machine that does something else as well; only a failing test waits for it.
@@ -28,7 +28,10 @@ pub struct Station {
 
 /// What a node of these tests is told: it takes no jobs, and shuffles rarely unless it is asked to.
 pub fn quiet() -> Config {
-    Config { overlay: cyclon::Config { period_ms: 3_600_000, ..Default::default() }, ..Config::default() }
+    Config {
+        overlay: overlay::Config::Cyclon(cyclon::Config { period_ms: 3_600_000, ..Default::default() }),
+        ..Config::default()
+    }
 }
 
 pub fn settings() -> Settings {

@@ -5,14 +5,14 @@ use shoal_model::{Machine, Span};
 
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
-use crate::overlay::cyclon;
-use crate::scheduling::{asap, sample};
+use crate::overlay;
+use crate::scheduling::{aria, asap, sample};
 
 /// What a node is told at its making.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// How it comes to know others.
-    pub overlay: cyclon::Config,
+    pub overlay: overlay::Config,
     /// What it does with jobs; a node without takes none, and only gossips.
     pub work: Option<Box<Work>>,
 }
@@ -43,17 +43,20 @@ pub enum Recipe {
     Sample(sample::Config),
     /// See [`crate::scheduling::asap`].
     Asap(asap::Config),
+    /// See [`crate::scheduling::aria`].
+    Aria(aria::Config),
 }
 
 impl Recipe {
     /// The names of all recipes.
-    pub const NAMES: &'static [&'static str] = &["sample", "asap"];
+    pub const NAMES: &'static [&'static str] = &["sample", "asap", "aria"];
 
     /// The recipe with this name, with the values for real use.
     pub fn named(name: &str) -> Option<Recipe> {
         match name {
             "sample" => Some(Recipe::Sample(sample::Config::default())),
             "asap" => Some(Recipe::Asap(asap::Config::real())),
+            "aria" => Some(Recipe::Aria(aria::Config::real())),
             _ => None,
         }
     }
@@ -63,6 +66,7 @@ impl Recipe {
         match self {
             Recipe::Sample(_) => "sample",
             Recipe::Asap(_) => "asap",
+            Recipe::Aria(_) => "aria",
         }
     }
 }

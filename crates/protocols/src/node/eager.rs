@@ -20,7 +20,7 @@ use shoal_model::calendar::{Calendar, Key, State};
 use shoal_model::{Epoch, JobId, NodeId, Resources, Span, Time};
 
 use super::message::{JobMessage, Message, Task, Timer};
-use super::{Node, Work};
+use super::{Node, Recipe, Work};
 use crate::commit::two_phase::Stage;
 use crate::protocol::Ctx;
 use crate::scheduling;
@@ -76,7 +76,7 @@ impl Node {
 
     /// A node could start a task of ours now.
     pub(super) fn on_sooner(&mut self, from: NodeId, task: Task, ctx: &mut Ctx<'_, Node>) {
-        if !self.is_current(from, task) || self.commit().is_some_and(|commit| commit.is_placing(task.job)) {
+        if !self.is_current(from, task) || self.is_placing(task.job) {
             return;
         }
         let Some(owned) = self.unended(task.job) else { return };
@@ -116,7 +116,9 @@ impl Node {
         owned.planned = Some(start);
         let Some(work) = &mut self.work else { return };
         work.waiting.insert((start, job));
-        if work.eager && !work.improving && start > ctx.now + STAYS_WITHIN {
+        // A recipe with queues of its own moves jobs itself.
+        let queued = matches!(work.recipe, Recipe::Aria(_));
+        if work.eager && !queued && !work.improving && start > ctx.now + STAYS_WITHIN {
             work.improving = true;
             ctx.wake_after(LOOK_EVERY, Timer::Improve(None));
         }

@@ -6,18 +6,22 @@ use super::Node;
 use super::message::{Event, Refusal};
 use super::owned::Phase;
 use super::owner::CLOCKS_APART_MOST;
-use crate::commit::two_phase;
-use crate::protocol::{Ctx, Input};
+use crate::protocol::Ctx;
 use crate::scheduling;
 
 impl Node {
     /// The job, or all of the array that have not started, are not to start.
     pub(super) fn hold(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
-        let starts = self.commit().and_then(|commit| commit.placement(job)).map(|placement| placement.start);
+        let starts = self.placement(job).map(|placement| placement.start);
+        let queued = self.aria().is_some();
         let Some(owned) = self.unended(job) else { return };
         // What its nodes may have begun is not held, since that would end it.
         let placed = matches!(owned.phase, Phase::Placed { .. });
-        let soon = starts.is_some_and(|start| ctx.now + CLOCKS_APART_MOST >= start);
+        // In a queue its turn may come at any time; only a job that may run twice is taken out of it.
+        let soon = match queued {
+            true => owned.runs_once(),
+            false => starts.is_some_and(|start| ctx.now + CLOCKS_APART_MOST >= start),
+        };
         if placed && (owned.going || !owned.started.is_empty() || soon) {
             ctx.report(Event::Refused(job, Refusal::Started));
             return;
@@ -29,7 +33,7 @@ impl Node {
                 self.leave_placement(job, ctx);
             }
             self.plan(scheduling::Command::Leave(job), ctx);
-            self.tell_commit(Input::Command(two_phase::Command::Release(job)), ctx);
+            self.let_go(job, ctx);
             // One that must not run twice has to know that all nodes have let go before its time.
             self.seek(job, ctx);
         }

@@ -5,16 +5,18 @@ use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Resources, Time};
 
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
-use crate::overlay::cyclon;
+use crate::overlay::{blatant_s, cyclon};
 use crate::protocol::{self, Message as _};
-use crate::scheduling::{Stuck, asap, sample};
+use crate::scheduling::{Stuck, aria, asap, sample};
 use crate::shared::Shared;
 
 /// What nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// Between overlays.
+    /// Between overlays of CYCLON.
     Overlay(cyclon::Message),
+    /// Between overlays of BLATANT-S.
+    BlatantS(blatant_s::Message),
     /// Between coordinators and participants.
     Commit(two_phase::Message<Resources, Brief>),
     /// Between watchers and watched.
@@ -23,6 +25,8 @@ pub enum Message {
     Sample(sample::Message),
     /// Between nodes that follow the recipe `asap`.
     Asap(asap::Message),
+    /// Between nodes that follow the recipe `aria`.
+    Aria(aria::Message),
     /// Between a job's owner and the nodes that run it.
     Job(JobMessage),
 }
@@ -191,8 +195,10 @@ pub enum Command {
 /// What a node asked to be reminded of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Timer {
-    /// By the overlay.
+    /// By the overlay CYCLON.
     Overlay(cyclon::Cycle),
+    /// By the overlay BLATANT-S.
+    BlatantS(blatant_s::Timer),
     /// By the commit.
     Commit(two_phase::Timer),
     /// By the failure detector.
@@ -201,6 +207,8 @@ pub enum Timer {
     Sample(sample::Close),
     /// By the recipe `asap`.
     Asap(asap::Timer),
+    /// By the recipe `aria`.
+    Aria(aria::Timer),
     /// As owner: look for a place again.
     Again(JobId),
     /// As owner: have the jobs ended that this one waits for? With the number of the question.
@@ -236,6 +244,9 @@ pub enum Record {
     /// A task that was started here, and how it ended.
     #[n(3)]
     Task(#[n(0)] Task, #[n(1)] NodeId, #[n(2)] Option<Exit>),
+    /// Of the recipe `aria`.
+    #[n(10)]
+    Aria(#[n(0)] aria::Record),
 }
 
 /// What an owner must know of a job after a crash.
@@ -310,6 +321,9 @@ pub enum Key {
     /// A task that was started here.
     #[n(3)]
     Task(#[n(0)] Task),
+    /// Of the recipe `aria`.
+    #[n(10)]
+    Aria(#[n(0)] aria::Key),
 }
 
 impl protocol::Record for Record {
@@ -321,6 +335,7 @@ impl protocol::Record for Record {
             Record::Owned(owned) => Key::Owned(owned.id()),
             Record::Exits(job, ..) => Key::Exits(*job),
             Record::Task(task, ..) => Key::Task(*task),
+            Record::Aria(record) => Key::Aria(record.key()),
         }
     }
 }
@@ -412,16 +427,18 @@ pub enum Refusal {
 const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 39] = {
+const KINDS: [&str; 59] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
+        blatant_s::Message::KINDS,
         two_phase::Message::<Resources, Brief>::KINDS,
         heartbeat::Message::KINDS,
         sample::Message::KINDS,
         asap::Message::KINDS,
+        aria::Message::KINDS,
         &["started", "ended", "noted", "inquire", "sooner", "go", "await", "over"],
     ];
-    let mut all = [""; 39];
+    let mut all = [""; 59];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;
@@ -440,17 +457,21 @@ impl protocol::Message for Message {
     const KINDS: &'static [&'static str] = &KINDS;
 
     fn kind(&self) -> usize {
-        const COMMIT: usize = cyclon::Message::<()>::KINDS.len();
+        const BLATANT_S: usize = cyclon::Message::<()>::KINDS.len();
+        const COMMIT: usize = BLATANT_S + blatant_s::Message::KINDS.len();
         const HEARTBEAT: usize = COMMIT + two_phase::Message::<Resources, Brief>::KINDS.len();
         const SAMPLE: usize = HEARTBEAT + heartbeat::Message::KINDS.len();
         const ASAP: usize = SAMPLE + sample::Message::KINDS.len();
-        const JOB: usize = ASAP + asap::Message::KINDS.len();
+        const ARIA: usize = ASAP + asap::Message::KINDS.len();
+        const JOB: usize = ARIA + aria::Message::KINDS.len();
         match self {
             Message::Overlay(message) => message.kind(),
+            Message::BlatantS(message) => BLATANT_S + message.kind(),
             Message::Commit(message) => COMMIT + message.kind(),
             Message::Heartbeat(message) => HEARTBEAT + message.kind(),
             Message::Sample(message) => SAMPLE + message.kind(),
             Message::Asap(message) => ASAP + message.kind(),
+            Message::Aria(message) => ARIA + message.kind(),
             Message::Job(JobMessage::Started(..)) => JOB,
             Message::Job(JobMessage::Ended(..)) => JOB + 1,
             Message::Job(JobMessage::Noted(..)) => JOB + 2,
@@ -465,10 +486,12 @@ impl protocol::Message for Message {
     fn bytes(&self) -> u64 {
         match self {
             Message::Overlay(message) => message.bytes(),
+            Message::BlatantS(message) => message.bytes(),
             Message::Commit(message) => message.bytes(),
             Message::Heartbeat(message) => message.bytes(),
             Message::Sample(message) => message.bytes(),
             Message::Asap(message) => message.bytes(),
+            Message::Aria(message) => message.bytes(),
             Message::Job(_) => TASK_BYTES,
         }
     }
@@ -476,10 +499,12 @@ impl protocol::Message for Message {
     fn mentions(&self, mention: &mut dyn FnMut(NodeId)) {
         match self {
             Message::Overlay(message) => message.mentions(mention),
+            Message::BlatantS(message) => message.mentions(mention),
             Message::Commit(message) => message.mentions(mention),
             Message::Heartbeat(message) => message.mentions(mention),
             Message::Sample(message) => message.mentions(mention),
             Message::Asap(message) => message.mentions(mention),
+            Message::Aria(message) => message.mentions(mention),
             Message::Job(_) => {}
         }
     }

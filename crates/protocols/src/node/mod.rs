@@ -19,6 +19,7 @@
 //! nodes that run it, and plans again with the next epoch when one is lost.
 
 mod after;
+mod aria;
 mod array;
 pub mod config;
 mod eager;
@@ -39,11 +40,14 @@ use shoal_model::{JobId, Machine, NodeId, Resources, Span, Time};
 
 use crate::commit::two_phase::{self, TwoPhase};
 use crate::guard::heartbeat::{self, Heartbeat};
+use crate::overlay::blatant_s::{self, BlatantS};
 use crate::overlay::cyclon::{self, Cyclon};
+use crate::overlay::{self, Overlay};
 use crate::protocol::{Ctx, Hosts, Input, Layer, Never, Protocol};
+use crate::scheduling::aria::Aria;
 use crate::scheduling::asap::{Asap, Tally};
 use crate::scheduling::sample::Sample;
-use crate::scheduling::{self, Here, Recipe as _};
+use crate::scheduling::{self, Here, Recipe as _, aria as aria_recipe};
 
 pub use config::Config;
 pub use message::{
@@ -61,7 +65,7 @@ pub type Commit = TwoPhase<Resources, Brief>;
 /// A node of the grid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
-    overlay: Cyclon,
+    overlay: Overlay,
     /// Whether the recipe wants to know of every change of the overlay; here, so that a shuffle need not look there.
     follows_overlay: bool,
     /// All that has to do with jobs; apart, so that a node that only gossips is small.
@@ -97,6 +101,7 @@ struct Work {
 enum Recipe {
     Sample(Sample),
     Asap(Box<Asap>),
+    Aria(Box<Aria>),
 }
 
 impl Layer for Node {
@@ -113,7 +118,14 @@ impl Protocol for Node {
     type Config = Config;
 
     fn restore(config: &Config, me: NodeId, records: impl Iterator<Item = Record>) -> Node {
-        let mut overlay = Cyclon::restore(&config.overlay, me, std::iter::empty());
+        let mut overlay = match &config.overlay {
+            overlay::Config::Cyclon(config) => {
+                Overlay::Cyclon(Cyclon::restore(config, me, std::iter::empty()))
+            }
+            overlay::Config::BlatantS(config) => {
+                Overlay::BlatantS(Box::new(BlatantS::restore(config, me, std::iter::empty())))
+            }
+        };
         let work = config.work.as_ref().map(|work| Box::new(Work::restore(work, me, records)));
         let mut follows_overlay = false;
         match work.as_ref().map(|work| &work.recipe) {
@@ -123,7 +135,7 @@ impl Protocol for Node {
                     overlay.count_holders();
                 }
             }
-            Some(Recipe::Sample(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_)) | None => {}
         }
         Node { overlay, follows_overlay, work }
     }
@@ -131,17 +143,18 @@ impl Protocol for Node {
     fn handle(&mut self, input: Input<Node>, ctx: &mut Ctx<'_, Node>) {
         match input {
             Input::Boot => {
-                self.tell_overlay(Input::Boot, ctx);
+                self.boot_overlay(ctx);
                 self.boot_commit(ctx);
                 self.boot_recipe(ctx);
                 self.boot_runner(ctx);
                 self.boot_owner(ctx);
+                self.tell_aria(|aria, _, ctx| aria.begin(ctx), ctx);
             }
             Input::Command(Command::Join(introducer)) => {
-                self.tell_overlay(Input::Command(cyclon::Command::Join(introducer)), ctx);
+                self.join(introducer, ctx);
             }
             Input::Command(Command::Meet(nodes)) => {
-                self.tell_overlay(Input::Command(cyclon::Command::Meet(nodes)), ctx);
+                self.meet(nodes, ctx);
             }
             Input::Command(Command::Submit(envelope)) => self.submit(envelope, &[], ctx),
             Input::Command(Command::SubmitAfter(envelope, after)) => self.submit(envelope, &after, ctx),
@@ -155,13 +168,16 @@ impl Protocol for Node {
     }
 
     fn glance(&self) -> u64 {
-        self.overlay.glance()
+        match &self.overlay {
+            Overlay::Cyclon(cyclon) => cyclon.glance(),
+            Overlay::BlatantS(blatant) => blatant.degree() as u64,
+        }
     }
 }
 
 impl Node {
     /// Who is known.
-    pub fn overlay(&self) -> &Cyclon {
+    pub fn overlay(&self) -> &Overlay {
         &self.overlay
     }
 
@@ -194,7 +210,7 @@ impl Node {
     pub fn schedules_carried(&self) -> Option<Tally> {
         match &self.work.as_ref()?.recipe {
             Recipe::Asap(asap) => Some(asap.tally()),
-            Recipe::Sample(_) => None,
+            Recipe::Sample(_) | Recipe::Aria(_) => None,
         }
     }
 
@@ -207,15 +223,22 @@ impl Node {
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Node>) {
-        if let Message::Overlay(message) = message {
-            self.tell_overlay(Input::Message { from, message }, ctx);
-            return;
-        }
+        let message = match message {
+            Message::Overlay(message) => {
+                self.tell_cyclon(Input::Message { from, message }, ctx);
+                return;
+            }
+            Message::BlatantS(message) => {
+                self.tell_blatant_s(Input::Message { from, message }, ctx);
+                return;
+            }
+            message => message,
+        };
         let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.heartbeat.heard(from, ctx));
         self.on_heartbeat(heard, ctx);
         match message {
-            Message::Overlay(_) => {}
+            Message::Overlay(_) | Message::BlatantS(_) => {}
             Message::Commit(message) => {
                 if let two_phase::Message::Confirmed { job, epoch } = message {
                     self.note_running(from, job, epoch, ctx);
@@ -231,6 +254,13 @@ impl Node {
             Message::Sample(message) => self.tell_sample(Input::Message { from, message }, ctx),
             Message::Asap(message) => self
                 .tell_asap(|asap, here, ctx| asap.handle(Input::Message { from, message }, here, ctx), ctx),
+            Message::Aria(message) => {
+                self.heard_of_task(from, &message, ctx);
+                self.tell_aria(
+                    |aria, here, ctx| aria.handle(Input::Message { from, message }, here, ctx),
+                    ctx,
+                );
+            }
             Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
             Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
             Message::Job(JobMessage::Noted(task)) => self.on_noted(from, task, ctx),
@@ -244,12 +274,16 @@ impl Node {
 
     fn on_timer(&mut self, timer: Timer, ctx: &mut Ctx<'_, Node>) {
         match timer {
-            Timer::Overlay(timer) => self.tell_overlay(Input::Timer(timer), ctx),
+            Timer::Overlay(timer) => self.tell_cyclon(Input::Timer(timer), ctx),
+            Timer::BlatantS(timer) => self.tell_blatant_s(Input::Timer(timer), ctx),
             Timer::Commit(timer) => self.tell_commit(Input::Timer(timer), ctx),
             Timer::Heartbeat(timer) => self.tell_heartbeat(Input::Timer(timer), ctx),
             Timer::Sample(timer) => self.tell_sample(Input::Timer(timer), ctx),
             Timer::Asap(timer) => {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Timer(timer), here, ctx), ctx)
+            }
+            Timer::Aria(timer) => {
+                self.tell_aria(|aria, here, ctx| aria.handle(Input::Timer(timer), here, ctx), ctx)
             }
             Timer::Again(job) => self.on_again(job, ctx),
             Timer::Await(job, question) => self.ask_after(job, question, ctx),
@@ -263,18 +297,59 @@ impl Node {
         }
     }
 
-    fn tell_overlay(&mut self, input: Input<Cyclon>, ctx: &mut Ctx<'_, Node>) {
-        for event in ctx.layer(|ctx| self.overlay.handle(input, ctx)) {
+    fn tell_cyclon(&mut self, input: Input<Cyclon>, ctx: &mut Ctx<'_, Node>) {
+        let Overlay::Cyclon(cyclon) = &mut self.overlay else { return };
+        for event in ctx.layer(|ctx| cyclon.handle(input, ctx)) {
             let cyclon::Event::Silent(node) = event;
             ctx.report(Event::Silent(node));
         }
         self.overlay_changed(ctx);
     }
 
+    fn tell_blatant_s(&mut self, input: Input<BlatantS>, ctx: &mut Ctx<'_, Node>) {
+        let Overlay::BlatantS(blatant) = &mut self.overlay else { return };
+        for event in ctx.layer(|ctx| blatant.handle(input, ctx)) {
+            let blatant_s::Event::Silent(node) = event;
+            ctx.report(Event::Silent(node));
+        }
+        self.overlay_changed(ctx);
+    }
+
+    fn boot_overlay(&mut self, ctx: &mut Ctx<'_, Node>) {
+        match &self.overlay {
+            Overlay::Cyclon(_) => self.tell_cyclon(Input::Boot, ctx),
+            Overlay::BlatantS(_) => self.tell_blatant_s(Input::Boot, ctx),
+        }
+    }
+
+    fn join(&mut self, introducer: NodeId, ctx: &mut Ctx<'_, Node>) {
+        match &self.overlay {
+            Overlay::Cyclon(_) => self.tell_cyclon(Input::Command(cyclon::Command::Join(introducer)), ctx),
+            Overlay::BlatantS(_) => {
+                self.tell_blatant_s(Input::Command(blatant_s::Command::Join(introducer)), ctx);
+            }
+        }
+    }
+
+    fn meet(&mut self, nodes: Box<[NodeId]>, ctx: &mut Ctx<'_, Node>) {
+        match &self.overlay {
+            Overlay::Cyclon(_) => self.tell_cyclon(Input::Command(cyclon::Command::Meet(nodes)), ctx),
+            Overlay::BlatantS(_) => {
+                self.tell_blatant_s(Input::Command(blatant_s::Command::Meet(nodes)), ctx);
+            }
+        }
+    }
+
     /// A node that does not answer makes room for another in the cache.
     fn on_silent(&mut self, node: NodeId, ctx: &mut Ctx<'_, Node>) {
         if self.overlay.neighbours().any(|neighbour| neighbour == node) {
-            self.overlay.forget(node);
+            match &mut self.overlay {
+                Overlay::Cyclon(cyclon) => cyclon.forget(node),
+                Overlay::BlatantS(blatant) => {
+                    let heard = ctx.layer(|ctx| blatant.forget(node, ctx));
+                    assert!(heard.is_empty(), "who says that a node is silent need not hear it");
+                }
+            }
             ctx.report(Event::Silent(node));
             self.overlay_changed(ctx);
         }
@@ -344,6 +419,7 @@ impl Node {
             Some(Recipe::Asap(_)) => {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Command(command), here, ctx), ctx);
             }
+            Some(Recipe::Aria(_)) => self.plan_by_aria(command, ctx),
             None => {}
         }
     }
@@ -354,6 +430,7 @@ impl Node {
             Some(Recipe::Asap(_)) => {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx)
             }
+            Some(Recipe::Aria(_)) => self.boot_aria(ctx),
             None => {}
         }
     }
@@ -364,14 +441,14 @@ impl Node {
         }
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.tell_asap(Asap::overlay_changed, ctx),
-            Some(Recipe::Sample(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_)) | None => {}
         }
     }
 
     fn calendar_changed(&mut self, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.tell_asap(Asap::calendar_changed, ctx),
-            Some(Recipe::Sample(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_)) | None => {}
         }
     }
 
@@ -411,16 +488,13 @@ impl Node {
 
 impl Work {
     fn restore(config: &config::Work, me: NodeId, records: impl Iterator<Item = Record>) -> Work {
-        let recipe = match config.recipe {
-            config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
-            config::Recipe::Asap(config) => Recipe::Asap(Box::new(Asap::new(config))),
-        };
         let capacity = Capacity::constant(config.machine.capacity.clone());
         let capacity = capacity.expect("a machine's resources are within what a calendar can count");
         let mut owned = BTreeMap::new();
         let mut exits = Vec::new();
         let mut tasks = BTreeMap::new();
         let mut commits = Vec::new();
+        let mut arias = Vec::new();
         for record in records {
             match record {
                 Record::Commit(record) => commits.push(record),
@@ -431,8 +505,16 @@ impl Work {
                 Record::Task(task, owner, exit) => {
                     tasks.insert(task, runner::Running::restore(owner, exit));
                 }
+                Record::Aria(record) => arias.push(record),
             }
         }
+        let recipe = match config.recipe {
+            config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
+            config::Recipe::Asap(config) => Recipe::Asap(Box::new(Asap::new(config))),
+            config::Recipe::Aria(aria) => {
+                Recipe::Aria(Box::new(Aria::restore(aria, me, &config.machine, arias.into_iter())))
+            }
+        };
         let setting = two_phase::Setting { config: config.commit, capacity };
         let mut work = Work {
             machine: config.machine.clone(),
@@ -467,6 +549,7 @@ impl Recipe {
         match self {
             Recipe::Sample(_) => "sample",
             Recipe::Asap(_) => "asap",
+            Recipe::Aria(_) => "aria",
         }
     }
 
@@ -474,6 +557,7 @@ impl Recipe {
         match self {
             Recipe::Sample(_) => Sample::HONOURS,
             Recipe::Asap(_) => Asap::HONOURS,
+            Recipe::Aria(_) => aria_recipe::HONOURS,
         }
     }
 }
@@ -506,6 +590,7 @@ macro_rules! hosts_without_records {
 }
 
 hosts_without_records!(Cyclon, Overlay, Overlay);
+hosts_without_records!(BlatantS, BlatantS, BlatantS);
 hosts_without_records!(Heartbeat<JobId>, Heartbeat, Heartbeat);
 hosts_without_records!(Sample, Sample, Sample);
 hosts_without_records!(Asap, Asap, Asap);

@@ -14,7 +14,7 @@ use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time, refus
 
 use super::message::{Brief, End, Event, Exit, JobMessage, Message, Record, Refusal, Task, Timer};
 use super::owned::{Owned, Phase};
-use super::{Commit, Node, Work};
+use super::{Node, Work};
 use crate::commit::two_phase::{self, Failure, Placement, Proposal};
 use crate::protocol::{Ctx, Input};
 use crate::scheduling::{self, Stuck};
@@ -147,6 +147,14 @@ impl Node {
         ctx.wake_after(pause, Timer::Again(job));
     }
 
+    /// The job waits, and the recipe goes on looking.
+    pub(super) fn note_why(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
+        if let Some(owned) = self.unended(job) {
+            owned.why = Some(why);
+            ctx.report(Event::Waiting(job, why));
+        }
+    }
+
     /// The recipe does not wait for a place.
     pub(super) fn on_given_up(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
         let Some(owned) = self.unended(job) else { return };
@@ -163,7 +171,7 @@ impl Node {
         // Of two reminders the one that was set last counts.
         let due = |owned: &mut Owned| owned.again_at.is_some_and(|at| at <= ctx.now);
         let seeking = self.unended(job).is_some_and(|owned| owned.phase == Phase::Seeking && due(owned));
-        if seeking && !self.commit().is_some_and(|commit| commit.is_placing(job)) {
+        if seeking && !self.is_placing(job) {
             self.seek(job, ctx);
         }
     }
@@ -177,12 +185,13 @@ impl Node {
     }
 
     pub(super) fn on_placed(&mut self, job: JobId, placement: Placement, ctx: &mut Ctx<'_, Node>) {
+        let start = self.may_run_from(placement.start, ctx.now);
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Placed { epoch: placement.epoch, exits: BTreeMap::new() };
         owned.stuck = 0;
         owned.started.clear();
         (owned.going, owned.looking, owned.ask_at) = (false, false, None);
-        owned.note_start(placement.start, ctx);
+        owned.note_start(start, ctx);
         if let Some((array, _)) = owned.of {
             ctx.wake_at(ctx.now, Timer::Launch(array));
         }
@@ -229,6 +238,7 @@ impl Node {
             return;
         }
         self.note_confirmed(from, task);
+        self.note_gone(task);
         let Task { job, epoch, rank } = task;
         let Some(owned) = self.unended(job) else { return };
         let Phase::Placed { exits, .. } = &mut owned.phase else { return };
@@ -256,13 +266,13 @@ impl Node {
     pub(super) fn boot_owner(&mut self, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &self.work else { return };
         let owned = |job: &JobId| work.owned.contains_key(job);
-        let strays: Vec<JobId> = work.commit.jobs().filter(|job| !owned(job)).collect();
+        let strays: Vec<JobId> = self.placed_jobs().into_iter().filter(|job| !owned(job)).collect();
         let jobs: Vec<JobId> = work.owned.keys().copied().collect();
         for job in strays {
-            self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+            self.forget(job, ctx);
         }
         for job in jobs {
-            match self.commit().and_then(|commit| commit.placement(job)).cloned() {
+            match self.placement(job) {
                 _ if self.unended(job).is_none() => self.tidy(job, ctx),
                 None => {
                     self.leave_placement(job, ctx);
@@ -275,6 +285,8 @@ impl Node {
 
     /// The placement stands, and so do the exits that were noted of it.
     fn take_up(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
+        self.remember_brief(job, ctx);
+        let start = self.may_run_from(placement.start, ctx.now);
         let Some(owned) = self.unended(job) else { return };
         let exits = match &mut owned.phase {
             Phase::Placed { epoch, exits } if *epoch == placement.epoch => std::mem::take(exits),
@@ -285,7 +297,7 @@ impl Node {
         };
         let ended: Vec<Rank> = exits.keys().copied().collect();
         owned.phase = Phase::Placed { epoch: placement.epoch, exits };
-        owned.note_start(placement.start, ctx);
+        owned.note_start(start, ctx);
         for rank in ended {
             if let Some(&node) = placement.nodes.get(rank.0 as usize) {
                 self.note_confirmed(node, Task { job, epoch: placement.epoch, rank });
@@ -301,16 +313,14 @@ impl Node {
         if let Some(owned) = self.work.as_mut().and_then(|work| work.owned.get_mut(&job)) {
             owned.erase_exits(ctx);
         }
-        if self.commit().is_some_and(|commit| commit.is_open(job)) {
-            self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        if self.is_open(job) {
+            self.forget(job, ctx);
         }
     }
 
     /// A task failed: so does the job, unless it may try again.
     fn fail(&mut self, job: JobId, node: NodeId, rank: Rank, exit: Exit, ctx: &mut Ctx<'_, Node>) {
-        let Some(epoch) = self.commit().and_then(|commit| commit.placement(job)).map(|p| p.epoch) else {
-            return;
-        };
+        let Some(epoch) = self.placement(job).map(|placement| placement.epoch) else { return };
         let Some(owned) = self.unended(job) else { return };
         // After a crash the same failure may be told again, and counts once.
         if owned.failed != Some(epoch) {
@@ -330,7 +340,7 @@ impl Node {
     pub(super) fn unplace(&mut self, job: JobId, epoch: Epoch, by: NodeId, ctx: &mut Ctx<'_, Node>) {
         ctx.report(Event::Unplaced { job, epoch, by: Some(by) });
         self.leave_placement(job, ctx);
-        self.tell_commit(Input::Command(two_phase::Command::Release(job)), ctx);
+        self.let_go(job, ctx);
         self.seek(job, ctx);
     }
 
@@ -369,7 +379,7 @@ impl Node {
     /// Whether a job can be placed: one that must not run twice only once all nodes of its last placement have let go
     /// of it, and that before any of them could have started it. Until then it waits; after that it may have run.
     fn is_clear(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) -> bool {
-        let let_go = !self.commit().is_some_and(|commit| commit.is_releasing(job));
+        let let_go = !self.is_releasing(job);
         let Some(owned) = self.unended(job) else { return false };
         let Some(runs_from) = owned.runs_from else { return true };
         if ctx.now + CLOCKS_APART_MOST >= runs_from {
@@ -404,7 +414,7 @@ impl Node {
         self.unwatch(job, ctx);
         self.note_not_waiting(job);
         self.plan(scheduling::Command::Leave(job), ctx);
-        self.tell_commit(Input::Command(two_phase::Command::Forget(job)), ctx);
+        self.forget(job, ctx);
         self.tell_over(job, end, ctx);
         if let Some((array, index)) = of {
             self.on_element_ended(array, index, end, ctx);
@@ -413,9 +423,7 @@ impl Node {
 
     /// Whether this is a task of the job's placement as it stands, and that node's.
     pub(super) fn is_current(&self, from: NodeId, task: Task) -> bool {
-        let Some(placement) = self.commit().and_then(|commit: &Commit| commit.placement(task.job)) else {
-            return false;
-        };
+        let Some(placement) = self.placement(task.job) else { return false };
         let current =
             self.work.as_ref().and_then(|work| work.owned.get(&task.job)).is_some_and(
                 |owned| matches!(owned.phase, Phase::Placed { epoch, .. } if epoch == task.epoch),

@@ -3,6 +3,8 @@
 use super::after::AWAITED_MAX;
 use super::{Node, OWNED_MAX, Phase, Recipe};
 use crate::commit::two_phase::LOCKS_MAX;
+use crate::overlay::Overlay;
+use crate::overlay::blatant_s::LINKS_MAX;
 use crate::overlay::cyclon::CACHE_MAX;
 
 /// Something that a node keeps.
@@ -20,7 +22,13 @@ impl Node {
     /// All that this node keeps and that peers or users can fill.
     pub fn queues(&self) -> Vec<Queue> {
         let queue = |name, len, most| Queue { name, len, most };
-        let mut queues = vec![queue("neighbours", self.overlay.neighbours().count(), CACHE_MAX)];
+        let mut queues = match &self.overlay {
+            Overlay::Cyclon(cyclon) => vec![queue("neighbours", cyclon.degree(), CACHE_MAX)],
+            Overlay::BlatantS(blatant) => {
+                let (remembered, most) = blatant.remembers();
+                vec![queue("links", blatant.degree(), LINKS_MAX), queue("remembered nodes", remembered, most)]
+            }
+        };
         let Some(work) = &self.work else { return queues };
         let open = work.owned.values().filter(|owned| !matches!(owned.phase(), Phase::Ended(_))).count();
         let reasons = work.heartbeat.watched().map(|node| work.heartbeat.reasons(node).count()).sum();
@@ -39,6 +47,10 @@ impl Node {
             Recipe::Asap(asap) => {
                 queues.push(queue("searches", asap.searches(), open));
                 queues.extend(asap.queues().map(|(name, len, most)| queue(name, len, most)));
+            }
+            Recipe::Aria(aria) => {
+                queues.push(queue("searches", aria.searches(), open));
+                queues.extend(aria.queues().map(|(name, len, most)| queue(name, len, most)));
             }
         }
         queues

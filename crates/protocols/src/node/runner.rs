@@ -15,7 +15,7 @@ use shoal_model::{Epoch, JobId, NodeId, Rank, Span};
 
 use super::message::{Action, Exit, JobMessage, Key, Message, Record, Task, Timer};
 use super::{Node, Work};
-use crate::commit::two_phase::{self, Lock, Stage};
+use crate::commit::two_phase::{Lock, Stage};
 use crate::protocol::Ctx;
 
 /// How late a task may start. Its fellows have started long since, and wait for it in vain.
@@ -53,6 +53,10 @@ pub enum TaskState {
 }
 
 impl Running {
+    pub(super) fn waiting(owner: NodeId) -> Running {
+        Running { owner, state: TaskState::Waiting }
+    }
+
     /// Whether its time has not come, and this is who decides on it.
     pub(super) fn waits_for(&self, owner: NodeId) -> bool {
         self.state == TaskState::Waiting && self.owner == owner
@@ -125,13 +129,12 @@ impl Node {
     pub(super) fn on_wanted(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
         let Some(running) = self.work.as_ref().and_then(|work| work.tasks.get(&task)) else { return };
         if running.state == TaskState::Running {
-            let Task { job, epoch, .. } = task;
-            ctx.send(running.owner, Message::Commit(two_phase::Message::Confirmed { job, epoch }));
+            self.ask_whether_wanted(task, running.owner, ctx);
             self.ask_later(task, ctx);
         }
     }
 
-    fn ask_later(&self, task: Task, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn ask_later(&self, task: Task, ctx: &mut Ctx<'_, Node>) {
         if self.work.as_ref().is_some_and(|work| work.heartbeat.is_on()) {
             ctx.wake_after(WANTED_EVERY, Timer::Wanted(task));
         }
@@ -156,6 +159,7 @@ impl Node {
             TaskState::Stopping => {
                 self.drop_task(task);
                 ctx.erase(Key::Task(task));
+                self.vacate(task, ctx);
             }
             TaskState::Waiting | TaskState::Ended(_) => {}
         }
@@ -184,9 +188,7 @@ impl Node {
         {
             self.drop_task(task);
             ctx.erase(Key::Task(task));
-            if let Some(work) = &mut self.work {
-                work.commit.forget_finished(task.job, task.epoch);
-            }
+            self.forget_finished(task);
         }
     }
 
@@ -200,6 +202,7 @@ impl Node {
                 JobMessage::Started(task, planned.unwrap_or(ctx.now))
             }
             Some(TaskState::Ended(exit)) => JobMessage::Ended(task, exit),
+            None if self.is_held_here(task) => return,
             // Never heard of, or forgotten with the disk.
             None => JobMessage::Ended(task, Exit::Lost),
         };
@@ -216,15 +219,15 @@ impl Node {
 
     /// Asks the driver for what ran before the crash; what is no longer wanted is stopped.
     pub(super) fn boot_runner(&mut self, ctx: &mut Ctx<'_, Node>) {
+        let wanted: Vec<Task> =
+            self.tasks().map(|(task, _)| task).filter(|&task| self.is_wanted_here(task)).collect();
         let Some(work) = &mut self.work else { return };
         let (mut tell, mut ask) = (Vec::new(), Vec::new());
         for (&task, running) in &mut work.tasks {
             match running.state {
                 TaskState::Running => {
                     ctx.act(Action::Adopt(task));
-                    let wanted =
-                        matches!(work.commit.lock(task.job, task.epoch), Some((_, Stage::Confirmed)));
-                    if !wanted {
+                    if !wanted.contains(&task) {
                         running.state = TaskState::Stopping;
                         ctx.act(Action::Stop(task));
                     }
@@ -255,6 +258,10 @@ impl Node {
     }
 
     fn free(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
+        if self.aria().is_some() {
+            self.finish_by_aria(task.job, task.epoch, ctx);
+            return;
+        }
         let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.commit.finish(task.job, task.epoch, ctx));
         assert!(heard.is_empty(), "an ended task frees its time without a word");

@@ -23,6 +23,8 @@ const OVERDUE: Span = Span::from_secs(30);
 const OVERDUE_MOST: Span = Span::from_mins(10);
 /// What a message and its answer may take before a node that has said nothing is asked.
 const A_MOMENT: Span = Span::from_secs(1);
+/// The pause between two questions after a job that waits in a queue, and should have started by now.
+const IN_QUEUE: Span = Span::from_secs(20);
 
 impl Node {
     pub(super) fn watch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
@@ -98,12 +100,14 @@ impl Node {
         let lately = started.iter().filter(|(_, at)| ctx.now.since(**at) <= WANTED_EVERY + A_MOMENT);
         let heard: BTreeSet<Rank> = exits.keys().copied().chain(lately.map(|(&rank, _)| rank)).collect();
         self.inquire(job, epoch, &heard, ctx);
-        self.ask_at(ctx.now + A_MOMENT * 2, job, epoch, ctx);
+        // In a queue its turn comes when it comes; that it is there still is asked all the same.
+        let pause = if self.aria().is_some() { IN_QUEUE } else { A_MOMENT * 2 };
+        self.ask_at(ctx.now + pause, job, epoch, ctx);
     }
 
     /// A node says of a task that it still runs.
     pub(super) fn note_running(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &Ctx<'_, Node>) {
-        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)) else { return };
+        let Some(placement) = self.placement(job) else { return };
         let rank = placement.nodes.iter().position(|&node| node == from);
         let Some(rank) = rank.filter(|_| placement.epoch == epoch) else { return };
         if let Some(at) = self.unended(job).and_then(|owned| owned.started.get_mut(&Rank(rank as u32))) {
@@ -113,7 +117,7 @@ impl Node {
 
     /// Asks those ranks of the placement that have not been heard of.
     fn inquire(&self, job: JobId, epoch: Epoch, heard: &BTreeSet<Rank>, ctx: &mut Ctx<'_, Node>) {
-        let Some(placement) = self.commit().and_then(|commit| commit.placement(job)) else { return };
+        let Some(placement) = self.placement(job) else { return };
         let open = (0..).map(Rank).zip(&placement.nodes).filter(|(rank, _)| !heard.contains(rank));
         for (rank, &node) in open {
             ctx.send(node, Message::Job(JobMessage::Inquire(Task { job, epoch, rank })));
@@ -136,9 +140,7 @@ impl Node {
 
     /// A node was lost, with its part of the job.
     pub(super) fn lose(&mut self, job: JobId, node: NodeId, ctx: &mut Ctx<'_, Node>) {
-        let Some(epoch) = self.commit().and_then(|commit| commit.placement(job)).map(|p| p.epoch) else {
-            return;
-        };
+        let Some(epoch) = self.placement(job).map(|placement| placement.epoch) else { return };
         if self.unended(job).is_some() {
             self.unplace(job, epoch, node, ctx);
         }
@@ -147,7 +149,7 @@ impl Node {
     /// The rank of a node in a job's placement, and the exits so far.
     fn placed_on(&self, job: JobId, node: NodeId) -> Option<(Rank, &BTreeMap<Rank, Exit>)> {
         let work = self.work.as_ref()?;
-        let rank = work.commit.placement(job)?.nodes.iter().position(|&other| other == node)?;
+        let rank = self.placement(job)?.nodes.iter().position(|&other| other == node)?;
         match &work.owned.get(&job)?.phase {
             Phase::Placed { exits, .. } => Some((Rank(rank as u32), exits)),
             Phase::Seeking | Phase::Ended(_) => None,

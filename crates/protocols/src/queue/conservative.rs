@@ -9,6 +9,9 @@
 //!
 //! A job that outlives its limit breaks the plan: it is counted on for [`OVERSTAY`] more, again and again, and every
 //! reservation is made anew in the order of arrival. Only then do reservations move later.
+//!
+//! With *advance reservation* a job that names its begin is reserved from there on, never earlier, and comes first when
+//! the plan is made anew.
 
 use shoal_model::{Amount, Span, Time};
 
@@ -22,6 +25,8 @@ const OVERSTAY: Span = Span::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Conservative<K, A> {
     capacity: A,
+    /// Whether jobs that name their begin are reserved from there on.
+    in_advance: bool,
     pub(super) running: Running<K, A>,
     reserved: Vec<Reserved<K, A>>,
     /// What neither running jobs nor reservations take.
@@ -45,8 +50,9 @@ impl<K, A> Reserved<K, A> {
 }
 
 impl<K: Copy + Ord, A: Amount> Conservative<K, A> {
-    pub(super) fn new(capacity: A) -> Conservative<K, A> {
+    pub(super) fn new(capacity: A, in_advance: bool) -> Conservative<K, A> {
         Conservative {
+            in_advance,
             running: Running::new(capacity.clone()),
             reserved: Vec::new(),
             profile: Profile::new(capacity.clone()),
@@ -125,8 +131,9 @@ impl<K: Copy + Ord, A: Amount> Conservative<K, A> {
 
     fn compress(&mut self, now: Time) {
         for reserved in &mut self.reserved {
-            let Task { limit, amount, .. } = &reserved.task;
-            if let Some(start) = self.profile.earliest(now, *limit, amount, reserved.start) {
+            let Task { limit, amount, wish, .. } = &reserved.task;
+            let from = if self.in_advance { wish.begin.unwrap_or(now).max(now) } else { now };
+            if let Some(start) = self.profile.earliest(from, *limit, amount, reserved.start) {
                 self.profile.give(reserved.start, reserved.end(), amount);
                 self.profile.take(start, start + *limit, amount);
                 reserved.start = start;
@@ -143,14 +150,20 @@ impl<K: Copy + Ord, A: Amount> Conservative<K, A> {
         }
         self.profile.forget(now);
         self.next = Time::NEVER;
-        for reserved in std::mem::take(&mut self.reserved) {
+        let mut reserved = std::mem::take(&mut self.reserved);
+        if self.in_advance {
+            // Stable: otherwise by arrival.
+            reserved.sort_by_key(|reserved| reserved.task.wish.begin.is_none());
+        }
+        for reserved in reserved {
             self.reserve(now, reserved.task);
         }
     }
 
     fn reserve(&mut self, now: Time, task: Task<K, A>) {
         // What no end of time leaves room for waits without a start, until something ends early.
-        let start = self.profile.earliest(now, task.limit, &task.amount, Time::NEVER).unwrap_or(Time::NEVER);
+        let from = if self.in_advance { task.wish.begin.unwrap_or(now).max(now) } else { now };
+        let start = self.profile.earliest(from, task.limit, &task.amount, Time::NEVER).unwrap_or(Time::NEVER);
         let reserved = Reserved { task, start };
         self.profile.take(start, reserved.end(), &reserved.task.amount);
         self.next = self.next.min(start);

@@ -18,13 +18,18 @@
 //! The driver calls `start` again when something else happens or [`wake`](Queue::wake) has come. A job that runs for
 //! no time at all ends in a further round of the same instant.
 //!
-//! Left out: priorities, preemption, capacity by the hour (that is the calendar's).
+//! What a job *wishes* (a deadline, a priority, a time to begin) counts under the policies that go by it. What all this
+//! comes to is told by [`forecast`](Queue::forecast).
+//!
+//! Left out: preemption, capacity by the hour (that is the calendar's).
 
 mod conservative;
 mod easy;
 mod fcfs;
+mod forecast;
 mod profile;
 mod running;
+mod sorted;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +42,8 @@ use shoal_model::{Amount, Span, Time};
 use conservative::Conservative;
 use easy::Easy;
 use fcfs::Fcfs;
+use running::Running;
+use sorted::{By, Sorted};
 
 /// The shortest limit: what takes no time at all would take no room in a plan either.
 const INSTANT: Span = Span::from_micros(1);
@@ -51,6 +58,14 @@ pub enum Policy {
     Easy,
     /// Whoever delays nobody in the queue may overtake.
     Conservative,
+    /// The shortest first (SJF).
+    Sjf,
+    /// The earliest deadline first (EDF).
+    Edf,
+    /// The highest priority first.
+    Priority,
+    /// Advance reservation: a job that names its begin has that time; the others fit in around, as under conservative.
+    Reservation,
 }
 
 /// A name that no policy has.
@@ -70,6 +85,26 @@ pub struct Task<K, A> {
     pub amount: A,
     /// The longest it may run; it may well end earlier.
     pub limit: Span,
+    /// What it wishes beyond that.
+    pub wish: Wish,
+}
+
+/// What a job wishes, for the policies that go by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Wish {
+    /// To have ended by then.
+    pub deadline: Option<Time>,
+    /// To come before those with less of it.
+    pub priority: i16,
+    /// To start then, and not before.
+    pub begin: Option<Time>,
+}
+
+impl<K, A> Task<K, A> {
+    /// A job without wishes.
+    pub fn new(id: K, amount: A, limit: Span) -> Task<K, A> {
+        Task { id, amount, limit, wish: Wish::default() }
+    }
 }
 
 /// A task that the node could not even run alone.
@@ -86,6 +121,8 @@ pub struct Oversized<A: fmt::Debug> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Queue<K, A> {
     capacity: A,
+    /// How many jobs, waiting or running, ask for less than all of it: where there are none, jobs take turns.
+    sharers: usize,
     discipline: Discipline<K, A>,
 }
 
@@ -94,11 +131,20 @@ enum Discipline<K, A> {
     Fcfs(Fcfs<K, A>),
     Easy(Easy<K, A>),
     Conservative(Conservative<K, A>),
+    Sorted(Sorted<K, A>),
 }
 
 impl Policy {
     /// Every policy.
-    pub const ALL: [Policy; 3] = [Policy::Fcfs, Policy::Easy, Policy::Conservative];
+    pub const ALL: [Policy; 7] = [
+        Policy::Fcfs,
+        Policy::Easy,
+        Policy::Conservative,
+        Policy::Sjf,
+        Policy::Edf,
+        Policy::Priority,
+        Policy::Reservation,
+    ];
 
     /// What it is called in scenarios and on the command line.
     pub fn name(self) -> &'static str {
@@ -106,6 +152,10 @@ impl Policy {
             Policy::Fcfs => "fcfs",
             Policy::Easy => "easy",
             Policy::Conservative => "conservative",
+            Policy::Sjf => "sjf",
+            Policy::Edf => "edf",
+            Policy::Priority => "priority",
+            Policy::Reservation => "reservation",
         }
     }
 }
@@ -116,9 +166,13 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
         let discipline = match policy {
             Policy::Fcfs => Discipline::Fcfs(Fcfs::new(capacity.clone())),
             Policy::Easy => Discipline::Easy(Easy::new(capacity.clone())),
-            Policy::Conservative => Discipline::Conservative(Conservative::new(capacity.clone())),
+            Policy::Conservative => Discipline::Conservative(Conservative::new(capacity.clone(), false)),
+            Policy::Sjf => Discipline::Sorted(Sorted::new(By::Length, capacity.clone())),
+            Policy::Edf => Discipline::Sorted(Sorted::new(By::Deadline, capacity.clone())),
+            Policy::Priority => Discipline::Sorted(Sorted::new(By::Priority, capacity.clone())),
+            Policy::Reservation => Discipline::Conservative(Conservative::new(capacity.clone(), true)),
         };
-        Queue { capacity, discipline }
+        Queue { capacity, sharers: 0, discipline }
     }
 
     /// Takes a job to the end of the queue; whether it starts is told by [`Queue::start`].
@@ -127,77 +181,93 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
             return Err(Oversized { asked: task.amount, capacity: self.capacity.clone() });
         }
         let task = Task { limit: task.limit.max(INSTANT), ..task };
+        self.sharers += usize::from(task.amount != self.capacity);
         match &mut self.discipline {
             Discipline::Fcfs(queue) => queue.arrive(task),
             Discipline::Easy(queue) => queue.arrive(task),
             Discipline::Conservative(queue) => queue.arrive(now, task),
+            Discipline::Sorted(queue) => queue.arrive(task),
         }
         Ok(())
     }
 
     /// Takes back what a job had, because it ended or was stopped; false if it was not running.
     pub fn finish(&mut self, now: Time, id: K) -> bool {
+        let shares = self.running_jobs().amount(id).is_some_and(|amount| *amount != self.capacity);
+        self.sharers -= usize::from(shares);
         match &mut self.discipline {
             Discipline::Fcfs(queue) => queue.finish(id),
             Discipline::Easy(queue) => queue.finish(id),
             Discipline::Conservative(queue) => queue.finish(now, id),
+            Discipline::Sorted(queue) => queue.finish(id),
         }
     }
 
     /// Forgets a job that waits, because it was cancelled or runs elsewhere; false if it was not waiting.
     pub fn withdraw(&mut self, id: K) -> bool {
+        let shares = self.waiting().any(|task| task.id == id && task.amount != self.capacity);
+        self.sharers -= usize::from(shares);
         match &mut self.discipline {
             Discipline::Fcfs(queue) => queue.withdraw(id),
             Discipline::Easy(queue) => queue.withdraw(id),
             Discipline::Conservative(queue) => queue.withdraw(id),
+            Discipline::Sorted(queue) => queue.withdraw(id),
         }
     }
 
-    /// Adds to `started` the jobs that start now, in the order of their arrival.
+    /// Adds to `started` the jobs that start now, in the order of the queue.
     pub fn start(&mut self, now: Time, started: &mut Vec<K>) {
         match &mut self.discipline {
             Discipline::Fcfs(queue) => queue.start(now, started),
             Discipline::Easy(queue) => queue.start(now, started),
             Discipline::Conservative(queue) => queue.start(now, started),
+            Discipline::Sorted(queue) => queue.start(now, started),
         }
     }
 
     /// When a job starts although nothing happens then; none if only ends and arrivals start jobs.
     pub fn wake(&self) -> Option<Time> {
         match &self.discipline {
-            Discipline::Fcfs(_) | Discipline::Easy(_) => None,
+            Discipline::Fcfs(_) | Discipline::Easy(_) | Discipline::Sorted(_) => None,
             Discipline::Conservative(queue) => queue.wake(),
         }
     }
 
     /// The latest that a waiting job will start if none outlives its limit; none where the policy promises nothing.
     ///
-    /// FCFS and conservative promise a start to every job that waits, EASY to the first. Ask after
+    /// FCFS and conservative promise a start to every job that waits, EASY to the first, the others to none. Ask after
     /// [`Queue::start`]: what is told then is never in the past.
     pub fn planned_start(&self, now: Time, id: K) -> Option<Time> {
         match &self.discipline {
             Discipline::Fcfs(queue) => queue.planned_start(now, id),
             Discipline::Easy(queue) => queue.planned_start(now, id),
             Discipline::Conservative(queue) => queue.planned_start(id),
+            Discipline::Sorted(_) => None,
         }
         .filter(|&start| start < Time::NEVER)
     }
 
-    /// The jobs that wait, in the order of their arrival.
+    /// The jobs that wait, in the order of the queue.
     pub fn waiting(&self) -> Box<dyn Iterator<Item = &Task<K, A>> + '_> {
         match &self.discipline {
             Discipline::Fcfs(queue) => Box::new(queue.waiting.iter()),
             Discipline::Easy(queue) => Box::new(queue.waiting.iter()),
             Discipline::Conservative(queue) => Box::new(queue.waiting()),
+            Discipline::Sorted(queue) => Box::new(queue.waiting.iter()),
         }
     }
 
     /// What no running job has.
     pub fn free(&self) -> &A {
+        self.running_jobs().free()
+    }
+
+    fn running_jobs(&self) -> &Running<K, A> {
         match &self.discipline {
-            Discipline::Fcfs(queue) => queue.running.free(),
-            Discipline::Easy(queue) => queue.running.free(),
-            Discipline::Conservative(queue) => queue.running.free(),
+            Discipline::Fcfs(queue) => &queue.running,
+            Discipline::Easy(queue) => &queue.running,
+            Discipline::Conservative(queue) => &queue.running,
+            Discipline::Sorted(queue) => &queue.running,
         }
     }
 }

@@ -27,6 +27,16 @@ impl<K: Copy + Ord, A: Amount> Running<K, A> {
         self.by_end.iter().map(|(&(end, _), amount)| (end, amount))
     }
 
+    /// Each running job and its end.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (K, Time)> + '_ {
+        self.ends.iter().map(|(&id, &end)| (id, end))
+    }
+
+    /// What a running job has.
+    pub(super) fn amount(&self, id: K) -> Option<&A> {
+        self.by_end.get(&(*self.ends.get(&id)?, id))
+    }
+
     pub(super) fn start(&mut self, id: K, amount: A, end: Time) {
         self.free = self.free.minus(&amount);
         let twin = self.ends.insert(id, end);

@@ -3,6 +3,7 @@
 //! A recipe looks at the layers beneath it ([`Here`]), talks to its peers, and proposes placements; the node has
 //! them committed and tells the recipe how that went. All recipes are asked and answer in the same words.
 
+pub mod aria;
 pub mod asap;
 pub mod sample;
 
@@ -13,13 +14,13 @@ use shoal_model::matching::Needs;
 use shoal_model::{JobId, NodeId, Resources, Time};
 
 use crate::commit::two_phase::Failure;
-use crate::overlay::cyclon::Cyclon;
+use crate::overlay::Overlay;
 use crate::protocol::{Ctx, Input, Layer};
 
 /// What lies beneath a recipe, to look at.
 pub struct Here<'a> {
     /// Who is known.
-    pub overlay: &'a Cyclon,
+    pub overlay: &'a Overlay,
     /// What is reserved on this node.
     pub calendar: &'a Calendar<Resources>,
     /// What this node is.
@@ -156,5 +157,17 @@ pub enum Stuck {
         ended: u32,
         /// How many there are.
         jobs: u32,
+    },
+    /// Nobody offered to take it.
+    #[error("it was asked for in {rounds} rounds, and no node that will do has offered to take it")]
+    NoOffer {
+        /// How often it was asked for.
+        rounds: u32,
+    },
+    /// It is not to start yet.
+    #[error("it is not to start before {begin}")]
+    NotYet {
+        /// When it is.
+        begin: Time,
     },
 }

@@ -18,6 +18,8 @@ use crate::words::{ME, Word};
 
 /// A node that takes more inputs than this from one word talks to itself.
 const INPUTS_MAX: usize = 2_000;
+/// The neighbours of the node.
+const CACHE: u8 = 8;
 
 pub struct Subject {
     node: Node,
@@ -152,7 +154,7 @@ impl Subject {
             return Err("the calendar holds more than was promised".to_owned());
         }
         let neighbours: Vec<NodeId> = self.node.overlay().neighbours().collect();
-        if neighbours.contains(&ME) || neighbours.len() > usize::from(config().overlay.cache) {
+        if neighbours.contains(&ME) || neighbours.len() > usize::from(CACHE) {
             return Err(format!("these are no neighbours: {neighbours:?}"));
         }
         self.check_disk()
@@ -253,7 +255,7 @@ impl Subject {
 
 pub fn config() -> Config {
     Config {
-        overlay: cyclon::Config { cache: 8, shuffle: 4, walk: 3, period_ms: 10_000 },
+        overlay: cyclon::Config { cache: CACHE, shuffle: 4, walk: 3, period_ms: 10_000 }.into(),
         work: Some(Box::new(config::Work {
             machine: Machine::with_capacity(Resources::cores(2)),
             recipe: config::Recipe::Sample(Default::default()),

@@ -28,7 +28,7 @@ pub(super) fn starts(policy: Policy, workload: &Workload) -> Vec<Time> {
             queue.finish(now, id);
         }
         while let Some(job) = jobs.get(arrived).filter(|job| job.submit == now) {
-            let task = Task { id: arrived as u32, amount: job.width, limit: job.requested };
+            let task = Task::new(arrived as u32, job.width, job.requested);
             queue.arrive(now, task).expect("no job is wider than the grid");
             arrived += 1;
         }

@@ -127,7 +127,7 @@ fn build(size: Size, threads: usize) -> World<Node> {
     };
     let network =
         Network::build(&network, size.nodes as usize, size.seed).expect("a network that makes sense");
-    let configure = move |_| Config { overlay, work: None };
+    let configure = move |_| Config { overlay: overlay.into(), work: None };
     let setup = Setup::calm(size.seed, network, configure, |_| Box::new(Processes::default()));
     let mut world = World::new(setup, threads);
     let nodes: Vec<NodeId> = world.nodes().collect();

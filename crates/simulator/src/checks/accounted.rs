@@ -173,7 +173,7 @@ impl Book {
     fn compare(&self, id: NodeId, disk: &BTreeMap<Key, Record>, view: &View<'_>) -> Result<(), Broken> {
         let on_disk = Count::of(disk.values().filter_map(|record| match record {
             Record::Owned(owned) => Some(owned.end.is_some()),
-            Record::Commit(_) | Record::Exits(..) | Record::Task(..) => None,
+            Record::Commit(_) | Record::Exits(..) | Record::Task(..) | Record::Aria(_) => None,
         }));
         let seen = Count::of(self.accounts.values().map(|account| account.end.is_some()));
         let seen = Count { ended: seen.ended + self.forgotten, ..seen };

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use shoal_model::{Epoch, JobId, Time};
+use shoal_model::{Epoch, JobId, NodeId, Time};
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::{Action, End, Node, Record};
+use shoal_protocols::scheduling::aria;
 
 use super::{Broken, Check, Known, View};
 use crate::world::{Saw, Sight};
@@ -30,17 +31,10 @@ impl Check for Cancelled {
                 }
             }
             Saw::Save(Record::Commit(two_phase::Record::Tenure(tenure))) => {
-                let (job, last) = (tenure.job, tenure.last);
-                if known.exempt.is_lost(job) {
-                    return Ok(());
-                }
-                let before = self.last.insert(job, last).unwrap_or_default();
-                if let Some((_, end)) = self.ended.get(&job)
-                    && last > before
-                {
-                    let what = format!("epoch {} begins after the job has ended as {end:?}", last.0);
-                    return Err(Broken::new(at, what).on(node).of(job));
-                }
+                self.on_epoch(tenure.job, tenure.last, at, node, known)?;
+            }
+            Saw::Save(Record::Aria(aria::Record::Tenure(tenure))) => {
+                self.on_epoch(tenure.job, tenure.last, at, node, known)?;
             }
             Saw::Act(Action::Start { task, .. }) => {
                 if let Some((ended, end)) = self.ended.get(&task.job)
@@ -75,6 +69,29 @@ impl Check for Cancelled {
     }
 
     fn end(&mut self, _view: &View<'_>) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+impl Cancelled {
+    fn on_epoch(
+        &mut self,
+        job: JobId,
+        last: Epoch,
+        at: Time,
+        node: NodeId,
+        known: &Known<'_>,
+    ) -> Result<(), Broken> {
+        if known.exempt.is_lost(job) {
+            return Ok(());
+        }
+        let before = self.last.insert(job, last).unwrap_or_default();
+        if let Some((_, end)) = self.ended.get(&job)
+            && last > before
+        {
+            let what = format!("epoch {} begins after the job has ended as {end:?}", last.0);
+            return Err(Broken::new(at, what).on(node).of(job));
+        }
         Ok(())
     }
 }

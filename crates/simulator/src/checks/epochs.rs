@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::{Epoch, JobId, NodeId, Rank, Time};
-use shoal_protocols::commit::two_phase::{self, Placement, Tenure};
+use shoal_protocols::commit::two_phase::{self, Placement};
 use shoal_protocols::node::{Action, End, Exit, Node, Outcome, OwnedRecord, Record, Task};
+use shoal_protocols::scheduling::aria;
 
 use super::{Broken, Check, Known, View, drop_alike};
 use crate::world::{Saw, Sight};
@@ -30,7 +31,7 @@ impl Check for Epochs {
         match saw {
             Saw::Save(Record::Commit(two_phase::Record::Tenure(tenure))) => {
                 if !known.exempt.is_lost(tenure.job) {
-                    self.on_tenure(tenure, at, node)?;
+                    self.on_tenure(tenure.job, tenure.last, tenure.placed.as_ref(), at, node)?;
                 }
             }
             Saw::Save(Record::Commit(two_phase::Record::Lock(lock))) => {
@@ -38,6 +39,17 @@ impl Check for Epochs {
                     && !known.exempt.is_lost(lock.job)
                 {
                     self.on_nodes(lock.job, lock.epoch, &brief.nodes, at, node)?;
+                }
+            }
+            Saw::Save(Record::Aria(aria::Record::Tenure(tenure))) => {
+                if !known.exempt.is_lost(tenure.job) {
+                    self.on_tenure(tenure.job, tenure.last, tenure.placement().as_ref(), at, node)?;
+                }
+            }
+            Saw::Save(Record::Aria(aria::Record::Seat(seat))) => {
+                let job = seat.brief.job();
+                if !known.exempt.is_lost(job) {
+                    self.on_nodes(job, seat.epoch, &seat.brief.nodes, at, node)?;
                 }
             }
             Saw::Act(Action::Start { task, .. }) => {
@@ -88,15 +100,21 @@ impl Check for Epochs {
 }
 
 impl Epochs {
-    fn on_tenure(&mut self, tenure: &Tenure, at: Time, node: NodeId) -> Result<(), Broken> {
-        let Tenure { job, last, .. } = *tenure;
+    fn on_tenure(
+        &mut self,
+        job: JobId,
+        last: Epoch,
+        placed: Option<&Placement>,
+        at: Time,
+        node: NodeId,
+    ) -> Result<(), Broken> {
         let broken = |what: String| Err(Broken::new(at, what).on(node).of(job));
         if let Some(before) = self.last.insert(job, last)
             && last < before
         {
             return broken(format!("epoch {} follows epoch {}", last.0, before.0));
         }
-        let Some(placed) = &tenure.placed else { return Ok(()) };
+        let Some(placed) = placed else { return Ok(()) };
         if placed.epoch > last {
             return broken(format!("placed in epoch {}, when {} was the last used", placed.epoch.0, last.0));
         }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::{Action, End, Exit, Node, Outcome, Record, Task};
+use shoal_protocols::scheduling::aria;
 
 use super::{Broken, Check, Known, View, drop_alike};
 use crate::world::{Saw, Sight};
@@ -23,8 +24,8 @@ use crate::world::{Saw, Sight};
 pub struct Gang {
     committed: BTreeMap<(JobId, Epoch), BTreeSet<NodeId>>,
     started: BTreeMap<(JobId, Epoch), Started>,
-    /// The last placement that its owner has put on disk, and when it starts.
-    placed: BTreeMap<JobId, (Epoch, Time)>,
+    /// The last placement that its owner has put on disk, and when it starts; in a queue, when its turn comes.
+    placed: BTreeMap<JobId, (Epoch, Option<Time>)>,
     /// Placements that their only node has moved to an earlier time.
     sooner: BTreeMap<(JobId, Epoch), Time>,
 }
@@ -50,7 +51,7 @@ impl Check for Gang {
                 let key = (lock.job, lock.epoch);
                 self.committed.entry(key).or_default().insert(node);
                 let planned = self.placed.get(&lock.job).filter(|placed| placed.0 == lock.epoch);
-                if planned.is_some_and(|placed| lock.start < placed.1) {
+                if planned.and_then(|placed| placed.1).is_some_and(|planned| lock.start < planned) {
                     if lock.brief.as_ref().is_none_or(|brief| brief.nodes.len() > 1) {
                         let what = format!("a rank of epoch {} moves without the others", lock.epoch.0);
                         return Err(Broken::new(at, what).on(node).of(lock.job));
@@ -60,7 +61,17 @@ impl Check for Gang {
             }
             Saw::Save(Record::Commit(two_phase::Record::Tenure(tenure))) => {
                 if let Some(placed) = &tenure.placed {
-                    self.placed.insert(tenure.job, (placed.epoch, placed.start));
+                    self.placed.insert(tenure.job, (placed.epoch, Some(placed.start)));
+                    self.all_committed(tenure.job, placed.epoch, &placed.nodes, "it is placed")
+                        .map_err(|what| Broken::new(at, what).on(node).of(tenure.job))?;
+                }
+            }
+            Saw::Save(Record::Aria(aria::Record::Seat(seat))) => {
+                self.committed.entry((seat.brief.job(), seat.epoch)).or_default().insert(node);
+            }
+            Saw::Save(Record::Aria(aria::Record::Tenure(tenure))) => {
+                if let Some(placed) = tenure.placement() {
+                    self.placed.insert(tenure.job, (placed.epoch, None));
                     self.all_committed(tenure.job, placed.epoch, &placed.nodes, "it is placed")
                         .map_err(|what| Broken::new(at, what).on(node).of(tenure.job))?;
                 }
@@ -174,7 +185,7 @@ impl Gang {
         let Some(&(last, planned)) = self.placed.get(&job).filter(|(last, _)| *last >= epoch) else {
             return Err(format!("rank {} starts, and no coordinator has epoch {} on disk", rank.0, epoch.0));
         };
-        let planned = self.sooner.get(&(job, epoch)).copied().unwrap_or(planned);
+        let Some(planned) = self.sooner.get(&(job, epoch)).copied().or(planned) else { return Ok(()) };
         let late = known.local(node, at).since(planned);
         // What was asked of a slow disk while there were faults may be done after them.
         let slow =

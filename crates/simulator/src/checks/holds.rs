@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use shoal_model::{Epoch, JobId, NodeId, Span, Time};
 use shoal_protocols::commit::two_phase::{self, Stage};
 use shoal_protocols::node::{End, Key, Node, Record};
+use shoal_protocols::scheduling::aria;
 
 use super::{Bounds, Broken, Check, Known, View};
 use crate::world::{Saw, Sight};
@@ -73,6 +74,20 @@ impl Check for Holds {
                     return Err(Broken::new(view.now, what).on(id).of(lock.job));
                 }
             }
+            for (job, epoch, state) in node.aria().into_iter().flat_map(|aria| aria.seats()) {
+                let since = *before.get(&(job, epoch, Stage::Held)).unwrap_or(&view.now);
+                if state != aria::SeatState::Held {
+                    continue;
+                }
+                doubtful.insert((job, epoch, Stage::Held), since);
+                let age = view.now.since(since);
+                let again =
+                    if view.now > view.known.healed_from { Span::ZERO } else { view.known.bounds.echo };
+                if age > hold + view.known.clocks_apart() + again {
+                    let what = format!("epoch {} has been held and no more for {age}", epoch.0);
+                    return Err(Broken::new(view.now, what).on(id).of(job));
+                }
+            }
             let overdue = node.commit().and_then(|commit| commit.oldest_doubt());
             if overdue.is_some_and(|until| until < view.known.local(id, view.now)) {
                 return Err(Broken::new(view.now, "a promise in doubt has outlived its time").on(id));
@@ -89,6 +104,8 @@ impl Check for Holds {
             let locks = node.commit().into_iter().flat_map(|commit| commit.locks());
             let left = locks.map(|(lock, stage)| (lock.job, format!("a lock, {stage:?}")));
             let left = left.chain(node.tasks().map(|(task, state)| (task.job, format!("a task, {state:?}"))));
+            let seats = node.aria().into_iter().flat_map(|aria| aria.seats());
+            let left = left.chain(seats.map(|(job, _, state)| (job, format!("a seat, {state:?}"))));
             let left = left.chain(node.watches().map(|(other, job)| (job, format!("a watch of {other}"))));
             // A coordinator goes on reminding who does not answer.
             let reminds = !view.known.exempt.anyone_down();
@@ -98,6 +115,8 @@ impl Check for Holds {
                 Key::Commit(two_phase::Key::Lock(job, _)) => Some((*job, "a lock on disk".to_owned())),
                 Key::Exits(job) => Some((*job, "exits on disk".to_owned())),
                 Key::Task(task) => Some((task.job, "a task on disk".to_owned())),
+                Key::Aria(aria::Key::Tenure(job)) => Some((*job, "a tenure".to_owned())),
+                Key::Aria(aria::Key::Seat(job)) => Some((*job, "a seat on disk".to_owned())),
                 Key::Owned(_) => None,
             }));
             for (job, what) in left {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use shoal_model::{JobId, NodeId, Span, Time};
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::{Key, Node, Record};
+use shoal_protocols::scheduling::aria;
 
 use crate::world::{Saw, Sight};
 
@@ -82,5 +83,6 @@ fn job_of(key: &Key) -> JobId {
         Key::Commit(two_phase::Key::Tenure(job) | two_phase::Key::Lock(job, _)) => *job,
         Key::Owned(job) | Key::Exits(job) => *job,
         Key::Task(task) => task.job,
+        Key::Aria(aria::Key::Tenure(job) | aria::Key::Seat(job)) => *job,
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shoal_model::{JobId, NodeId, Time};
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::{Key, Node, Phase, Queue};
+use shoal_protocols::scheduling::aria;
 
 use super::{Broken, Check, Known, View};
 use crate::world::{Saw, Sight};
@@ -45,6 +46,8 @@ impl Check for Limits {
                 node.owned().map(|(job, owned)| (job, owned.phase())).collect();
             let locks: BTreeSet<_> = commit.locks().map(|(lock, _)| (lock.job, lock.epoch)).collect();
             let tasks: BTreeSet<_> = node.tasks().map(|(task, _)| task).collect();
+            let seats: BTreeSet<JobId> =
+                node.aria().into_iter().flat_map(|aria| aria.seats()).map(|(job, ..)| job).collect();
             for Queue { name, len, most } in node.queues() {
                 if len > most {
                     return Err(Broken::new(view.now, format!("{len} {name}, at most {most}")).on(id));
@@ -58,6 +61,8 @@ impl Check for Limits {
                 Key::Commit(two_phase::Key::Tenure(job)) => owned.contains_key(job),
                 Key::Commit(two_phase::Key::Lock(job, epoch)) => locks.contains(&(*job, *epoch)),
                 Key::Task(task) => tasks.contains(task),
+                Key::Aria(aria::Key::Tenure(job)) => owned.contains_key(job),
+                Key::Aria(aria::Key::Seat(job)) => seats.contains(job),
             };
             for key in view.disks.get(&id).into_iter().flat_map(|disk| disk.keys()) {
                 if !wanted(key) {

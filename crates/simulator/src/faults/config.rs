@@ -164,6 +164,9 @@ pub struct Clocks {
 pub struct Joins {
     /// How long it is from one to the next on average, in seconds.
     pub every_s: f64,
+    /// Whether it is always that long.
+    #[serde(default)]
+    pub regular: bool,
 }
 
 /// A single fault at a known time, in seconds.

@@ -105,14 +105,15 @@ impl Draft {
                 times.push(instant(&listed_field(index, "at_s"), *at_s)?);
             }
         }
-        if let Some(Joins { every_s }) = joins {
+        if let Some(Joins { every_s, regular }) = joins {
             let every = span("faults.joins.every_s", *every_s)?;
             let mut chance = stream(self.seed, Purpose::Joins, 0);
-            let mut at = self.from + wait(every, &mut chance);
+            let mut gap = || if *regular { every } else { wait(every, &mut chance) };
+            let mut at = self.from + if *regular { Span::ZERO } else { gap() };
             while at < self.until {
                 self.count("faults.joins.every_s")?;
                 times.push(at);
-                at += wait(every, &mut chance);
+                at += gap();
             }
         }
         times.sort_unstable();

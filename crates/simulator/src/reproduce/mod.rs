@@ -8,6 +8,7 @@
 //! interval of the mean by Student's t. Claims are judged by the means. The same seeds give the same bytes with any
 //! number of threads; how long things took stands apart.
 
+mod aria;
 mod asap;
 mod finding;
 mod page;
@@ -40,6 +41,8 @@ pub use write::write;
 pub enum Paper {
     /// Vasilakos, Sacha, Pierre: Decentralized As-Soon-As-Possible Grid Scheduling, 2010.
     Asap,
+    /// Brocco, Malatras, Huang, Hirsbrunner: ARiA, 2010.
+    Aria,
 }
 
 /// The word for every paper that is known.
@@ -126,12 +129,13 @@ pub enum Error {
 
 impl Paper {
     /// Every paper.
-    pub const ALL: [Paper; 1] = [Paper::Asap];
+    pub const ALL: [Paper; 2] = [Paper::Asap, Paper::Aria];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Paper::Asap => "asap",
+            Paper::Aria => "aria",
         }
     }
 
@@ -150,6 +154,10 @@ impl Paper {
                 "N. Vasilakos, J. Sacha, G. Pierre: Decentralized As-Soon-As-Possible Grid Scheduling: \
                  a Feasibility Study, 2010"
             }
+            Paper::Aria => {
+                "A. Brocco, A. Malatras, Y. Huang, B. Hirsbrunner: ARiA: A Protocol for Dynamic Fully Distributed \
+                 Grid Meta-Scheduling, 2010"
+            }
         }
     }
 
@@ -157,6 +165,7 @@ impl Paper {
     pub fn known(self) -> &'static [Known] {
         match self {
             Paper::Asap => asap::KNOWN,
+            Paper::Aria => aria::KNOWN,
         }
     }
 }
@@ -190,6 +199,7 @@ pub struct Reproduction {
 /// The runs of a paper.
 enum Plan {
     Asap(asap::Plan),
+    Aria(aria::Plan),
 }
 
 impl Reproduction {
@@ -198,6 +208,7 @@ impl Reproduction {
         let wanted = wanted(paper, settings.only.as_deref())?;
         let plan = match paper {
             Paper::Asap => Plan::Asap(asap::Plan::new(settings, &wanted)?),
+            Paper::Aria => Plan::Aria(aria::Plan::new(settings, &wanted)?),
         };
         Ok(Reproduction { wanted, plan, threads: settings.threads })
     }
@@ -206,6 +217,7 @@ impl Reproduction {
     pub fn runs(&self) -> usize {
         match &self.plan {
             Plan::Asap(plan) => plan.runs(),
+            Plan::Aria(plan) => plan.runs(),
         }
     }
 
@@ -214,6 +226,7 @@ impl Reproduction {
         let Reproduction { wanted, plan, threads } = self;
         match plan {
             Plan::Asap(plan) => plan.carry_out(wanted, threads, tell),
+            Plan::Aria(plan) => plan.carry_out(wanted, threads, tell),
         }
     }
 }

@@ -37,7 +37,7 @@ use shoal_model::{Machine, Span};
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::config::Recipe;
-use shoal_protocols::overlay::cyclon;
+use shoal_protocols::overlay;
 
 pub use document::{Place, Places};
 pub use error::Error;
@@ -63,7 +63,7 @@ pub struct Scenario {
     /// How messages travel.
     pub network: network::Config,
     /// How nodes come to know each other.
-    pub overlay: cyclon::Config,
+    pub overlay: overlay::Config,
     /// Whom they know at the start.
     pub start: Start,
     /// How jobs find their places.
@@ -123,6 +123,17 @@ impl Scenario {
         let file = PathBuf::from(format!("{name}.toml"));
         let sources = Sources::gather(Shelf::BuiltIn(library), &file, &[changes])?;
         settings::read(sources.merge()?, name.to_owned())
+    }
+}
+
+impl Scenario {
+    /// How many others a node knows, about.
+    pub fn degree(&self) -> usize {
+        match &self.overlay {
+            overlay::Config::Cyclon(cyclon) => usize::from(cyclon.cache),
+            // What its ants settle at.
+            overlay::Config::BlatantS(_) => 4,
+        }
     }
 }
 

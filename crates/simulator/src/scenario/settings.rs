@@ -9,7 +9,7 @@ use shoal_model::{Architecture, Machine, Name, Resources, Span, System, Thousand
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::config::Recipe;
-use shoal_protocols::overlay::cyclon;
+use shoal_protocols::overlay::{self, blatant_s, cyclon};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -18,6 +18,7 @@ use super::document::{Document, Places};
 use super::error::{self, Error};
 use crate::grid::Start;
 use crate::network::latency;
+use crate::workload::profiles::{self, Profiles};
 use crate::workload::{Slots, Source};
 use crate::{faults, network};
 
@@ -46,10 +47,11 @@ struct Settings {
     nodes: u64,
     #[serde(default)]
     machines: Vec<Kind>,
+    profiles: Option<Profiles>,
     #[serde(default = "usual_network")]
     network: network::Config,
     #[serde(default)]
-    overlay: cyclon::Config,
+    overlay: overlay::Config,
     #[serde(default = "sample")]
     recipe: Recipe,
     #[serde(default)]
@@ -103,6 +105,7 @@ pub(super) fn read(mut document: Document<'_>, name: String) -> Result<Scenario,
     let places = document.places();
     fit_jobs_to_grid(&mut document);
     name_recipe(&mut document);
+    name_overlay(&mut document);
     let settings: Settings = error::read(&document)?;
     let Settings { about, seed, recipe, commit, network, workload, faults, .. } = settings;
 
@@ -117,7 +120,7 @@ pub(super) fn read(mut document: Document<'_>, name: String) -> Result<Scenario,
     let warm_up = match (settings.warm_up, settings.start) {
         (Some(SpanText(span)), _) => span,
         (None, Start::Join) => crate::grid::JOIN_GAP * nodes as u64 + WARM_UP,
-        (None, Start::Graph) => WARM_UP,
+        (None, Start::Graph | Start::Ants) => WARM_UP,
     };
     let slots = settings.slots.map(|cut| slots(&cut, warm_up, &recipe, &places)).transpose()?;
     Ok(Scenario {
@@ -125,7 +128,16 @@ pub(super) fn read(mut document: Document<'_>, name: String) -> Result<Scenario,
         about,
         seed,
         nodes,
-        machines: machines(settings.machines, &places)?,
+        machines: match settings.profiles {
+            None => machines(settings.machines, &places)?,
+            Some(_) if !settings.machines.is_empty() => {
+                return Err(
+                    places.error("profiles", "machines are drawn, or listed in `machines`: leave one out")
+                );
+            }
+            // As many as there may ever be: who joins later is drawn after the first.
+            Some(profiles) => draw(profiles, nodes, &faults, seed, &places)?,
+        },
         network,
         overlay,
         start: settings.start,
@@ -197,6 +209,16 @@ fn name_recipe(document: &mut Document<'_>) {
     *recipe.get_mut() = DeValue::Table(DeTable::from_iter([(name, settings)]));
 }
 
+/// An overlay that names no kind is CYCLON.
+fn name_overlay(document: &mut Document<'_>) {
+    if let Some(overlay) = document.table_mut(&["overlay"])
+        && !overlay.contains_key("kind")
+    {
+        let kind = DeValue::String(Cow::Borrowed("cyclon"));
+        overlay.insert(Spanned::new(0..0, Cow::Borrowed("kind")), Spanned::new(0..0, kind));
+    }
+}
+
 fn nodes(nodes: u64, places: &Places) -> Result<usize, Error> {
     match nodes {
         0 => Err(places.error("nodes", "must be at least 1: a grid has nodes")),
@@ -206,7 +228,19 @@ fn nodes(nodes: u64, places: &Places) -> Result<usize, Error> {
 }
 
 /// The overlay, its defaults cut to the size of the grid; what was asked for and cannot be is an error.
-fn overlay(mut overlay: cyclon::Config, nodes: usize, places: &Places) -> Result<cyclon::Config, Error> {
+fn overlay(overlay: overlay::Config, nodes: usize, places: &Places) -> Result<overlay::Config, Error> {
+    match overlay {
+        overlay::Config::Cyclon(overlay) => cyclon(overlay, nodes, places).map(overlay::Config::Cyclon),
+        overlay::Config::BlatantS(overlay) => {
+            overlay.check().map_err(|error: blatant_s::ConfigError| {
+                leading_field(places, "overlay", &error.to_string())
+            })?;
+            Ok(overlay::Config::BlatantS(overlay))
+        }
+    }
+}
+
+fn cyclon(mut overlay: cyclon::Config, nodes: usize, places: &Places) -> Result<cyclon::Config, Error> {
     let others = nodes - 1;
     if !places.has("overlay.cache") {
         overlay.cache = overlay.cache.min(u8::try_from(others.max(1)).unwrap_or(u8::MAX));
@@ -238,6 +272,9 @@ fn check_recipe(recipe: &Recipe, places: &Places) -> Result<(), Error> {
         }
         Recipe::Sample(_) => Ok(()),
         Recipe::Asap(asap) => asap.check().map_err(|error| places.error("recipe", error.to_string())),
+        Recipe::Aria(aria) => {
+            aria.check().map_err(|error| leading_field(places, "recipe", &error.to_string()))
+        }
     }
 }
 
@@ -256,8 +293,22 @@ fn slots(cut: &Cut, warm_up: Span, recipe: &Recipe, places: &Places) -> Result<S
             let what = format!("must be that of the recipe, whose slot_ms is {}", asap.slot_ms);
             Err(places.error("slots.length", what))
         }
-        Recipe::Asap(_) | Recipe::Sample(_) => Ok(slots),
+        Recipe::Asap(_) | Recipe::Sample(_) | Recipe::Aria(_) => Ok(slots),
     }
+}
+
+fn draw(
+    profiles: Profiles,
+    nodes: usize,
+    faults: &faults::Config,
+    seed: u64,
+    places: &Places,
+) -> Result<Vec<Machine>, Error> {
+    let plan = faults::Plan::generate(faults, nodes, seed).map_err(|error| match error {
+        network::Error::Field { field, what } => places.error(&field, what),
+        error => Error::Network(error),
+    })?;
+    Ok(profiles::machines(profiles, plan.nodes(), seed))
 }
 
 fn machines(kinds: Vec<Kind>, places: &Places) -> Result<Vec<Machine>, Error> {

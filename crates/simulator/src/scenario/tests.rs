@@ -49,7 +49,8 @@ fn refused(line: &str) -> String {
 fn little_needs_to_be_said() {
     let scenario = read(SMALL).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.nodes, scenario.seed), ("s", 16, 1));
-    assert_eq!((scenario.overlay.cache, scenario.overlay.shuffle), (15, 8), "as large as the grid allows");
+    let overlay = scenario.overlay.as_cyclon().expect("CYCLON is the usual one");
+    assert_eq!((overlay.cache, overlay.shuffle), (15, 8), "as large as the grid allows");
     assert_eq!(scenario.recipe.name(), "sample");
     assert_eq!(scenario.machines.len(), 1);
     assert!(matches!(scenario.network.latency, latency::Config::Uniform(_)));
@@ -99,10 +100,10 @@ fn values_of_the_wrong_type_are_refused_by_field() {
 
 #[test]
 fn unknown_recipes_kinds_and_presets_list_the_known_ones() {
-    let recipe = "s.toml:1:10: recipe: unknown `sampel`; did you mean `sample`? (known: sample, asap)";
+    let recipe = "s.toml:1:10: recipe: unknown `sampel`; did you mean `sample`? (known: sample, asap, aria)";
     assert_eq!(refused("recipe = \"sampel\""), recipe);
     let error = read(&SMALL.replace("\"uniform\"", "\"unifrom\"")).unwrap_err();
-    let kinds = "did you mean `uniform`? (known: trace, uniform, poisson, lublin, grid5000-like)";
+    let kinds = "did you mean `uniform`? (known: trace, uniform, poisson, lublin, grid5000-like, aria)";
     assert_eq!(error, format!("s.toml:4:1: workload.kind: unknown `unifrom`; {kinds}"));
     let error = refused("faults = \"hevy\"");
     assert_eq!(
@@ -153,7 +154,8 @@ fn a_scenario_builds_on_others_in_its_folder() {
     ]);
     let scenario = load(&folder, "top", &Overrides::default()).unwrap();
     assert_eq!((scenario.nodes, scenario.seed), (8, 7));
-    assert_eq!((scenario.overlay.cache, scenario.overlay.shuffle), (5, 2));
+    let overlay = scenario.overlay.as_cyclon().expect("CYCLON is the usual one");
+    assert_eq!((overlay.cache, overlay.shuffle), (5, 2));
     let workload = scenario.workload.load(1).unwrap();
     assert_eq!((workload.jobs.len(), workload.nodes), (9, 8));
 }
@@ -220,7 +222,7 @@ fn the_command_line_has_the_last_word() {
     let error = wrong(Overrides { nodes: Some(0), ..Overrides::default() });
     assert_eq!(error, "command line: nodes: must be at least 1: a grid has nodes");
     let error = wrong(Overrides { recipe: Some("best".to_owned()), ..Overrides::default() });
-    assert_eq!(error, "command line: recipe: unknown `best`; known: sample, asap");
+    assert_eq!(error, "command line: recipe: unknown `best`; known: sample, asap, aria");
 }
 
 #[test]

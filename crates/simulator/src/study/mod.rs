@@ -266,7 +266,7 @@ fn one(by: Scheduler, scenario: &Scenario, so_far: &dyn Fn(f64)) -> Result<Figur
         }
         Scheduler::Flood => {
             let workload = run::jobs(scenario)?;
-            let outcome = flood::run(&workload, usize::from(scenario.overlay.cache), scenario.seed)?;
+            let outcome = flood::run(&workload, scenario.degree(), scenario.seed)?;
             Ok(Figures::of_jobs(&outcome.jobs, Some(outcome.messages), workload.nodes))
         }
     }

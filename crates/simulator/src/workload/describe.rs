@@ -246,7 +246,7 @@ mod tests {
     fn workload(jobs: Vec<TraceJob>, span: Span) -> Workload {
         let (names, cleaning) = (Names::default(), Cleaning::default());
         let provenance = Provenance { source: "made up".into(), seed: Some(5), ..Provenance::default() };
-        Workload { jobs, nodes: 1_000, span, names, provenance, cleaning }
+        Workload { jobs, nodes: 1_000, span, names, provenance, cleaning, profiles: Vec::new() }
     }
 
     #[test]

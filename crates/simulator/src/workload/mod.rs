@@ -18,6 +18,7 @@ mod generate;
 mod gwf;
 mod input;
 mod names;
+pub mod profiles;
 mod shape;
 mod slots;
 mod source;
@@ -33,7 +34,7 @@ pub use change::{Change, Filter, Piece, Window};
 pub use clean::{BadLines, Cleaning, Length, Order, TooWide};
 pub use describe::{Description, Quantiles};
 pub use error::{Fault, WorkloadError};
-pub use generate::{Grid5000Like, Lublin, Poisson, Uniform};
+pub use generate::{AriaLike, Grid5000Like, Lublin, Poisson, Uniform};
 pub use names::{Label, Names};
 pub use shape::{Class, Shape};
 pub use slots::Slots;
@@ -81,6 +82,8 @@ pub struct Workload {
     pub provenance: Provenance,
     /// What the cleaning rules met.
     pub cleaning: Cleaning,
+    /// What each job needs besides cores, where that is known: as many as there are jobs, or none.
+    pub profiles: Vec<profiles::Profile>,
 }
 
 /// Where a workload comes from and what was done to it.

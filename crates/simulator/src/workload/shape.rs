@@ -173,7 +173,7 @@ mod tests {
     fn workload(jobs: Vec<TraceJob>) -> Workload {
         let span = jobs.last().map_or(Span::ZERO, |job| job.submit.since(Time::ZERO));
         let (names, cleaning, provenance) = (Names::default(), Cleaning::default(), Provenance::default());
-        Workload { jobs, nodes: 8, span, names, provenance, cleaning }
+        Workload { jobs, nodes: 8, span, names, provenance, cleaning, profiles: Vec::new() }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use shoal_model::{Span, Time};
 use super::change::Change;
 use super::clean::{BadLines, Cleaner, Length, Order, Record, TooWide};
 use super::error::{Fault, WorkloadError};
-use super::generate::{Grid5000Like, Lublin, Poisson, Uniform};
+use super::generate::{AriaLike, Grid5000Like, Lublin, Poisson, Uniform};
 use super::gwf::{self, Layout};
 use super::input::Lines;
 use super::names::Names;
@@ -30,6 +30,8 @@ pub enum Source {
     Lublin(Lublin),
     /// The published shape of a window of Grid'5000.
     Grid5000Like(Grid5000Like),
+    /// Jobs with profiles, as ARiA's authors drew them.
+    Aria(AriaLike),
 }
 
 /// A trace file and how to read it.
@@ -83,6 +85,8 @@ impl Source {
             Source::Poisson(poisson) => (poisson.generate(seed)?, &poisson.change),
             Source::Lublin(lublin) => (lublin.generate(seed)?, &lublin.change),
             Source::Grid5000Like(like) => (like.generate(seed)?, &like.change),
+            // A job and its profile belong together, so these are not changed.
+            Source::Aria(like) => return like.generate(seed),
         };
         change.apply(&mut workload, seed)?;
         Ok(workload)
@@ -96,6 +100,7 @@ impl Source {
             Source::Poisson(poisson) => poisson.nodes = nodes.get(),
             Source::Lublin(lublin) => lublin.nodes = nodes.get(),
             Source::Grid5000Like(like) => like.nodes = nodes.get(),
+            Source::Aria(like) => like.nodes = nodes.get(),
         }
         self
     }
@@ -108,6 +113,7 @@ impl Source {
             Source::Poisson(poisson) => (poisson.nodes, Length::default(), poisson.change),
             Source::Lublin(lublin) => (lublin.nodes, Length::default(), lublin.change),
             Source::Grid5000Like(like) => (like.nodes, like.length, like.change),
+            Source::Aria(like) => (like.nodes, Length::default(), Change::default()),
         };
         Source::Trace(Trace { nodes: NonZeroU32::new(nodes), length, change, ..Trace::new(file) })
     }
@@ -173,7 +179,8 @@ impl Trace {
             });
         };
         let span: Span = last.submit.since(Time::ZERO);
-        Ok(Workload { nodes: nodes.unwrap_or(widest), span, jobs, names, provenance, cleaning })
+        let (nodes, profiles) = (nodes.unwrap_or(widest), Vec::new());
+        Ok(Workload { nodes, span, jobs, names, provenance, cleaning, profiles })
     }
 
     fn read_swf(

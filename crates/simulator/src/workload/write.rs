@@ -148,7 +148,7 @@ mod tests {
             let comments = vec![" Computer: made up".to_owned(), " MaxProcs: 3".to_owned()];
             let provenance = Provenance { comments, ..Provenance::default() };
             let (names, cleaning) = (Names::default(), Cleaning::default());
-            Workload { jobs, nodes: 500, span, names, provenance, cleaning }
+            Workload { jobs, nodes: 500, span, names, provenance, cleaning, profiles: Vec::new() }
         })
     }
 

@@ -74,7 +74,7 @@ impl Scene {
             },
             faults: Default::default(),
             fsync: Span::ZERO,
-            overlay,
+            overlay: overlay.into(),
             start: Start::Graph,
             work: config::Work {
                 machine: Machine::with_capacity(Resources::cores(1)),

@@ -55,7 +55,7 @@ impl Plan {
     pub fn dark(self) -> Swarm {
         let Plan { machines, seed, overlay, network, story } = self;
         let network = Network::build(&network, machines, seed).expect("the network makes sense");
-        let configure = move |_| Config { overlay, work: None };
+        let configure = move |_| Config { overlay: overlay.into(), work: None };
         let calm = Setup::calm(seed, network, configure, |_| Box::new(Processes::default()));
         Swarm { world: World::new(Setup { watch: story, story, ..calm }, 1), config: overlay }
     }
@@ -105,7 +105,7 @@ impl Swarm {
 
     /// What a node knows.
     pub fn cache(&self, node: NodeId) -> &cyclon::Cyclon {
-        self.world.core(node).overlay()
+        self.world.core(node).overlay().as_cyclon().expect("the swarm gossips by CYCLON")
     }
 
     /// Who of those that are up knows whom of them.

@@ -15,7 +15,7 @@ use crate::progress::Runs;
 /// What `shoal sim reproduce` is told.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The paper: asap, or all
+    /// The paper: asap, aria, or all
     paper: String,
     /// Only results whose id begins like this, such as asap/table1
     #[arg(long, value_name = "ID")]

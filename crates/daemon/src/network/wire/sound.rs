@@ -3,8 +3,9 @@
 use shoal_model::job::MAX_NODES_PER_JOB;
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::Message;
+use shoal_protocols::overlay::blatant_s::{self, CARRIES_MAX, Known, LINKS_MAX};
 use shoal_protocols::overlay::cyclon::{self, CACHE_MAX};
-use shoal_protocols::scheduling::asap;
+use shoal_protocols::scheduling::{aria, asap};
 
 /// Nodes that a search is told to avoid, at most.
 const AVOID_MAX: usize = 4096;
@@ -45,6 +46,12 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
         Message::Asap(asap::Message::CacheReply(_, entries)) => {
             at_most(entries.len(), CACHE_MAX, Unsound::Neighbours)
         }
+        Message::BlatantS(blatant_s::Message::Discovery { seen, .. }) => {
+            at_most(seen.len(), usize::from(CARRIES_MAX), Unsound::Neighbours)?;
+            seen.iter().try_for_each(known)
+        }
+        Message::BlatantS(blatant_s::Message::Update { known: news, .. }) => known(news),
+        Message::Aria(aria::Message::Assign { brief, .. }) => placement(brief.nodes.len()),
         Message::Overlay(
             cyclon::Message::Join
             | cyclon::Message::Walk { .. }
@@ -74,11 +81,36 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
             | asap::Message::Hold
             | asap::Message::Unhold,
         )
+        | Message::BlatantS(
+            blatant_s::Message::Construct { .. }
+            | blatant_s::Message::Optimise { .. }
+            | blatant_s::Message::Linked
+            | blatant_s::Message::Unlink
+            | blatant_s::Message::Unlinked
+            | blatant_s::Message::Ping
+            | blatant_s::Message::Pong,
+        )
+        | Message::Aria(
+            aria::Message::Request(..)
+            | aria::Message::Inform(..)
+            | aria::Message::Accept { .. }
+            | aria::Message::Assigned { .. }
+            | aria::Message::Refused { .. }
+            | aria::Message::Confirm { .. }
+            | aria::Message::Notify { .. }
+            | aria::Message::Stay { .. }
+            | aria::Message::Cancel { .. }
+            | aria::Message::Cancelled { .. },
+        )
         // Needs and calendars are checked as they are read.
         | Message::Heartbeat(_)
         | Message::Sample(_)
         | Message::Job(_) => Ok(()),
     }
+}
+
+fn known(known: &Known) -> Result<(), Unsound> {
+    at_most(known.neighbours.len(), LINKS_MAX, Unsound::Neighbours)
 }
 
 fn placement(nodes: usize) -> Result<(), Unsound> {

@@ -5,9 +5,9 @@ use shoal_model::Resources;
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::{Brief, JobMessage, Message};
-use shoal_protocols::overlay::cyclon;
+use shoal_protocols::overlay::{blatant_s, cyclon};
 use shoal_protocols::protocol::Message as _;
-use shoal_protocols::scheduling::{asap, sample};
+use shoal_protocols::scheduling::{aria, asap, sample};
 
 use super::frame::{self, Malformed};
 use super::sound::{self, Unsound};
@@ -21,6 +21,8 @@ const HEARTBEAT: u8 = 3;
 const SAMPLE: u8 = 4;
 const ASAP: u8 = 5;
 const JOB: u8 = 6;
+const BLATANT_S: u8 = 7;
+const ARIA: u8 = 8;
 
 /// The numbers of what owners and run nodes say.
 const JOB_MESSAGES: usize = 8;
@@ -55,6 +57,8 @@ pub fn kind(message: &Message) -> u16 {
         Message::Heartbeat(message) => (HEARTBEAT, message.kind()),
         Message::Sample(message) => (SAMPLE, message.kind()),
         Message::Asap(message) => (ASAP, message.kind()),
+        Message::BlatantS(message) => (BLATANT_S, message.kind()),
+        Message::Aria(message) => (ARIA, message.kind()),
         Message::Job(JobMessage::Started(..)) => (JOB, 0),
         Message::Job(JobMessage::Ended(..)) => (JOB, 1),
         Message::Job(JobMessage::Noted(..)) => (JOB, 2),
@@ -76,6 +80,8 @@ fn known(layer: u8) -> usize {
         SAMPLE => sample::Message::KINDS.len(),
         ASAP => asap::Message::KINDS.len(),
         JOB => JOB_MESSAGES,
+        BLATANT_S => blatant_s::Message::KINDS.len(),
+        ARIA => aria::Message::KINDS.len(),
         _ => 0,
     }
 }
@@ -89,6 +95,8 @@ pub fn write(message: &Message, bytes: &mut Vec<u8>) -> Result<usize, Malformed>
             Message::Heartbeat(message) => put(message, bytes),
             Message::Sample(message) => put(message, bytes),
             Message::Asap(message) => put(message, bytes),
+            Message::BlatantS(message) => put(message, bytes),
+            Message::Aria(message) => put(message, bytes),
             Message::Job(message) => put(message, bytes),
         }
         Ok(())
@@ -109,6 +117,8 @@ pub fn read(kind: u16, payload: &[u8]) -> Result<Message, Unread> {
         SAMPLE => Message::Sample(take(kind, payload)?),
         ASAP => Message::Asap(take(kind, payload)?),
         JOB => Message::Job(take(kind, payload)?),
+        BLATANT_S => Message::BlatantS(take(kind, payload)?),
+        ARIA => Message::Aria(take(kind, payload)?),
         _ => return Err(Unread::Unknown(kind)),
     };
     let found = self::kind(&message);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use shoal_model::{NodeId, Span, Time};
 
 use super::schedule::Schedule;
-use crate::overlay::cyclon::Cyclon;
+use crate::overlay::Overlay;
 
 /// How long to wait for the schedule of a new entry before asking again.
 const ASK_AGAIN: Span = Span::from_secs(5);
@@ -36,7 +36,7 @@ pub(super) enum Change {
 
 impl Cache {
     /// Follows the overlay, and says whom to ask and who has left; asks anew who was asked before `renew_before`.
-    pub fn follow(&mut self, overlay: &Cyclon, now: Time, renew_before: Time) -> Vec<(NodeId, Change)> {
+    pub fn follow(&mut self, overlay: &Overlay, now: Time, renew_before: Time) -> Vec<(NodeId, Change)> {
         let mut changes = Vec::new();
         let mut before = std::mem::take(&mut self.entries);
         for node in overlay.neighbours() {
@@ -76,16 +76,16 @@ mod tests {
 
     use super::super::schedule::Sheet;
     use super::*;
-    use crate::overlay::cyclon::{self, Command};
+    use crate::overlay::cyclon::{self, Command, Cyclon};
     use crate::shared::Shared;
     use crate::testing::World;
 
     const ME: NodeId = NodeId(1);
 
-    fn knows(nodes: &[u64]) -> World<Cyclon> {
+    fn knows(nodes: &[u64]) -> Overlay {
         let mut world = World::<Cyclon>::new(1, cyclon::Config::default(), Span::ZERO);
         world.command(ME, Command::Meet(nodes.iter().map(|&node| NodeId(node)).collect()));
-        world
+        Overlay::Cyclon(world.core(ME).clone())
     }
 
     /// A schedule of the life that began then, after so many changes.
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn the_newest_schedule_counts_and_a_new_life_is_newer_than_any_version() {
         let mut cache = Cache::default();
-        cache.follow(knows(&[2]).core(ME), Time::ZERO, Time::ZERO);
+        cache.follow(&knows(&[2]), Time::ZERO, Time::ZERO);
         let known = |cache: &Cache| cache.schedules().next().map(|(_, schedule)| schedule.version());
         assert!(cache.put(NodeId(2), schedule(1, 5)));
         assert!(cache.put(NodeId(2), schedule(1, 3)), "a late one is no stranger's");
@@ -117,9 +117,8 @@ mod tests {
     fn entries_come_and_go_with_the_overlay() {
         let mut cache = Cache::default();
         let at = Time::from_secs;
-        let follow = |cache: &mut Cache, nodes: &[u64], now, renew| {
-            cache.follow(knows(nodes).core(ME), at(now), at(renew))
-        };
+        let follow =
+            |cache: &mut Cache, nodes: &[u64], now, renew| cache.follow(&knows(nodes), at(now), at(renew));
         let (ask, left) = (|node| (NodeId(node), Change::Ask), |node| (NodeId(node), Change::Left));
         assert_eq!(follow(&mut cache, &[2, 3], 1, 0), [ask(2), ask(3)]);
         cache.put(NodeId(2), schedule(1, 0));

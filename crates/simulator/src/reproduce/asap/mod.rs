@@ -21,6 +21,7 @@ use super::{Error, Paper, Report, Timing};
 pub(super) use known::KNOWN;
 pub(crate) use plan::LIBRARY;
 pub(super) use plan::Plan;
+pub(super) use sheets::number;
 
 impl Plan {
     pub(super) fn runs(&self) -> usize {

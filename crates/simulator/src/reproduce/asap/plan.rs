@@ -93,7 +93,7 @@ impl Plan {
             }
             Scheduler::Flood => {
                 let jobs = in_slots(jobs, &scenario);
-                let outcome = flood::run(&jobs, usize::from(scenario.overlay.cache), case.seed)?;
+                let outcome = flood::run(&jobs, scenario.degree(), case.seed)?;
                 let times = outcome.jobs.iter().map(|job| job.map(|job| (job.start, job.end)));
                 Ok(told(&jobs, times, outcome.messages, bin))
             }

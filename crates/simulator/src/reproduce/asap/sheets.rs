@@ -168,7 +168,7 @@ fn beside(look: &Look<'_>) -> Sheet {
 }
 
 /// A number for people: few digits where they say enough, thousands apart where there are many.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,
         ..10.0 => 2,

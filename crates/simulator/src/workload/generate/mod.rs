@@ -3,6 +3,7 @@
 //! Arrivals, widths and lengths each have their own stream of the seed: changing how one is drawn leaves the others
 //! as they were. The same seed gives the same jobs.
 
+mod aria;
 mod grid5000_like;
 mod lublin;
 mod poisson;
@@ -12,6 +13,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use shoal_model::{Span, Time};
 
+pub use aria::AriaLike;
 pub use grid5000_like::Grid5000Like;
 pub use lublin::Lublin;
 pub use poisson::Poisson;
@@ -53,8 +55,8 @@ fn workload(name: &str, seed: u64, nodes: u32, span: Option<Span>, jobs: Vec<Tra
     let last = jobs.last().map_or(Span::ZERO, |job| job.submit.since(Time::ZERO));
     let provenance =
         Provenance { source: format!("generator {name}"), seed: Some(seed), ..Provenance::default() };
-    let (names, cleaning) = (Names::default(), Cleaning::default());
-    Workload { span: span.unwrap_or(last), jobs, nodes, names, provenance, cleaning }
+    let (names, cleaning, profiles) = (Names::default(), Cleaning::default(), Vec::new());
+    Workload { span: span.unwrap_or(last), jobs, nodes, names, provenance, cleaning, profiles }
 }
 
 fn span(secs: f64) -> Span {

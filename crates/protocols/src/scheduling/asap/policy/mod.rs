@@ -11,7 +11,8 @@ use super::cache::Cache;
 use super::config::{Audience, Config, Policy};
 use super::message::Purpose;
 use super::schedule::Schedule;
-use crate::overlay::cyclon::{CACHE_MAX, Cyclon};
+use crate::overlay::Overlay;
+use crate::overlay::cyclon::CACHE_MAX;
 use crate::protocol::Ctx;
 use poll::Poll;
 use pull::Pull;
@@ -73,7 +74,7 @@ impl Sharing {
     }
 
     /// The neighbours may have changed.
-    pub fn on_overlay(&mut self, overlay: &Cyclon, ctx: &mut Ctx<'_, Asap>) {
+    pub fn on_overlay(&mut self, overlay: &Overlay, ctx: &mut Ctx<'_, Asap>) {
         match self {
             Sharing::Push(push) => push.on_overlay(overlay, ctx),
             Sharing::Pull(_) => {}

@@ -8,7 +8,7 @@ use rand::RngExt;
 use shoal_model::{NodeId, Span, Time};
 
 use super::super::message::{Message, Ticket, Timer};
-use super::{Asap, Cache, Config, Cyclon, Purpose, Schedule, Source};
+use super::{Asap, Cache, Config, Overlay, Purpose, Schedule, Source};
 use crate::protocol::Ctx;
 use crate::scheduling::asap::cache::Change;
 
@@ -34,7 +34,7 @@ impl Poll {
         Source::Cache(&self.cache)
     }
 
-    pub(super) fn on_overlay(&mut self, overlay: &Cyclon, ctx: &mut Ctx<'_, Asap>) {
+    pub(super) fn on_overlay(&mut self, overlay: &Overlay, ctx: &mut Ctx<'_, Asap>) {
         for (node, change) in self.cache.follow(overlay, ctx.now, Time::ZERO) {
             match change {
                 Change::Ask => ctx.send(node, Message::ScheduleRequest(Ticket::NONE, Purpose::Enter, None)),
@@ -43,7 +43,7 @@ impl Poll {
         }
     }
 
-    pub(in super::super) fn on_timer(&mut self, overlay: &Cyclon, ctx: &mut Ctx<'_, Asap>) {
+    pub(in super::super) fn on_timer(&mut self, overlay: &Overlay, ctx: &mut Ctx<'_, Asap>) {
         ctx.wake_after(self.period, Timer::Poll);
         for node in overlay.neighbours_and_partner() {
             ctx.send(node, Message::ScheduleRequest(Ticket::NONE, Purpose::Poll, None));

@@ -19,7 +19,7 @@ use shoal_model::{NodeId, Span, Time};
 
 use super::super::message::{Message, Timer};
 use super::super::tally::Tally;
-use super::{Asap, Cache, Config, Cyclon, Purpose, Schedule, Source};
+use super::{Asap, Cache, Config, Overlay, Purpose, Schedule, Source};
 use crate::protocol::Ctx;
 use crate::scheduling::asap::cache::Change;
 
@@ -70,7 +70,7 @@ impl Push {
         }
     }
 
-    pub(super) fn on_overlay(&mut self, overlay: &Cyclon, ctx: &mut Ctx<'_, Asap>) {
+    pub(super) fn on_overlay(&mut self, overlay: &Overlay, ctx: &mut Ctx<'_, Asap>) {
         let Push::Told { cache, lease, .. } = self else { return };
         let renew_before = lease.map_or(Time::ZERO, |lease| ctx.now - half(lease));
         for (node, change) in cache.follow(overlay, ctx.now, renew_before) {
@@ -81,7 +81,7 @@ impl Push {
         }
     }
 
-    pub(in super::super) fn on_renew(&mut self, overlay: &Cyclon, ctx: &mut Ctx<'_, Asap>) {
+    pub(in super::super) fn on_renew(&mut self, overlay: &Overlay, ctx: &mut Ctx<'_, Asap>) {
         self.boot(ctx);
         self.on_overlay(overlay, ctx);
     }
@@ -90,7 +90,7 @@ impl Push {
     pub(in super::super) fn publish(
         &mut self,
         schedule: &Schedule,
-        overlay: &Cyclon,
+        overlay: &Overlay,
         tally: &mut Tally,
         ctx: &mut Ctx<'_, Asap>,
     ) {

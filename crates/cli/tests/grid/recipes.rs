@@ -1,0 +1,51 @@
+//! Every recipe runs real jobs on real nodes, chosen when the grid is made.
+
+use super::home::{Node, joined};
+
+/// Two nodes with one core each: jobs for both, an array, and a job that must find its way to the other node.
+fn runs_jobs(recipe: &str) -> (Node, Node) {
+    let first = Node::start(&["--recipe", recipe, "--cores", "1"]);
+    let second = joined(&first);
+    let array = first.submit(&["--array", "1-4"], "echo $SHOAL_ARRAY_INDEX");
+    let busy = first.submit(&["--time", "1m"], "sleep 2");
+    let other = first.submit(&["--time", "1m"], "echo done");
+    let after = second.submit(&["--after", &other], "echo then");
+    for job in [&array, &busy, &other, &after] {
+        let waited = second.shoal(&["wait", "--timeout", "50s", job]);
+        assert!(waited.status.success(), "{recipe}: {}", String::from_utf8_lossy(&waited.stderr));
+    }
+    assert_eq!(second.says(&["logs", &other]), "done\n");
+    (first, second)
+}
+
+#[test]
+fn sample_and_asap_run_jobs_and_gangs() {
+    for recipe in ["sample", "asap"] {
+        let (first, _second) = runs_jobs(recipe);
+        let gang = first.submit(&["--nodes", "2"], "true");
+        assert!(first.shoal(&["wait", "--timeout", "50s", &gang]).status.success(), "{recipe}");
+    }
+}
+
+#[test]
+fn aria_runs_jobs_and_says_that_it_runs_no_gangs() {
+    let (first, _second) = runs_jobs("aria");
+    let gang = first.shoal(&["submit", "--nodes", "2", "--", "true"]);
+    assert_eq!(gang.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&gang.stderr).into_owned();
+    assert!(said.contains("nodes") && said.contains("aria"), "{said}");
+}
+
+#[test]
+fn job_in_a_queue_of_aria_is_held_and_released() {
+    let node = Node::start(&["--recipe", "aria", "--cores", "1"]);
+    let busy = node.submit(&["--time", "1m"], "sleep 60");
+    node.await_state(&busy, "running");
+    let next = node.submit(&["--time", "1m"], "echo released");
+    node.says(&["hold", &next]);
+    assert_eq!(node.state(&next), "held");
+    node.says(&["cancel", &busy]);
+    node.says(&["release", &next]);
+    assert!(node.shoal(&["wait", "--timeout", "50s", &next]).status.success());
+    assert_eq!(node.says(&["logs", &next]), "released\n");
+}

@@ -1,0 +1,118 @@
+//! Selective flooding: a word goes to a few random neighbours, who pass it on, and is handled once by each node.
+
+use rand::RngExt;
+use shoal_model::NodeId;
+
+use crate::protocol::Chance;
+
+/// The floods that a node remembers having handled. A flood lives for seconds; whoever has forgotten it meanwhile
+/// handles it twice, and its hops end it all the same.
+pub const SEEN_MAX: usize = 128;
+
+/// The floods that were handled lately.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Seen {
+    /// Numbers of floods, round and round.
+    floods: Vec<u64>,
+    next: usize,
+}
+
+impl Seen {
+    /// Takes note of a flood; false if it was noted before.
+    pub fn note(&mut self, flood: u64) -> bool {
+        // All of them, whatever the first ones say: a branch for each costs more than the comparisons.
+        if self.floods.iter().fold(false, |found, &known| found | (known == flood)) {
+            return false;
+        }
+        if self.floods.len() < SEEN_MAX {
+            self.floods.push(flood);
+        } else {
+            self.floods[self.next] = flood;
+            self.next = (self.next + 1) % SEEN_MAX;
+        }
+        true
+    }
+
+    /// How many are remembered.
+    pub fn len(&self) -> usize {
+        self.floods.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.floods.is_empty()
+    }
+}
+
+/// The most neighbours that are looked at.
+const LOOKED_AT_MAX: usize = 64;
+
+/// Says something to at most `fan_out` of these, chosen at random, but not to who said it or who began it.
+pub fn spread(
+    neighbours: impl Iterator<Item = NodeId>,
+    not: [NodeId; 2],
+    fan_out: usize,
+    chance: &mut Chance,
+    mut say: impl FnMut(NodeId),
+) -> usize {
+    let mut known = [NodeId(0); LOOKED_AT_MAX];
+    let mut count = 0;
+    for node in neighbours.take(LOOKED_AT_MAX) {
+        known[count] = node;
+        count += usize::from(node != not[0] && node != not[1]);
+    }
+    let said = fan_out.min(count);
+    for drawn in 0..said {
+        // The last ones need no draw if all are taken.
+        if said < count {
+            let pick = chance.random_range(drawn as u32..count as u32) as usize;
+            known.swap(drawn, pick);
+        }
+        say(known[drawn]);
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn flood_is_handled_once_while_it_is_remembered() {
+        let mut seen = Seen::default();
+        assert!(seen.note(7) && !seen.note(7));
+        for other in 100..100 + SEEN_MAX as u64 {
+            assert!(seen.note(other));
+        }
+        assert_eq!(seen.len(), SEEN_MAX);
+        assert!(seen.note(7), "long forgotten");
+        assert!(!seen.note(100 + SEEN_MAX as u64 - 1));
+    }
+
+    #[test]
+    fn each_neighbour_hears_as_often_as_the_others_and_the_sender_never() {
+        let mut chance = Chance::seed_from_u64(1);
+        let mut heard = [0u32; 8];
+        for _ in 0..10_000 {
+            let mut told = Vec::new();
+            let not = [NodeId(3), NodeId(5)];
+            assert_eq!(spread((0..8).map(NodeId), not, 2, &mut chance, |node| told.push(node)), 2);
+            assert_ne!(told[0], told[1]);
+            told.into_iter().for_each(|node| heard[node.0 as usize] += 1);
+        }
+        assert_eq!((heard[3], heard[5]), (0, 0));
+        // 20,000 over six: 3,333 each, five deviations are 270.
+        let fair = heard.iter().enumerate().filter(|(node, _)| ![3, 5].contains(node));
+        assert!(fair.clone().all(|(_, &count)| count.abs_diff(3_333) < 270), "{heard:?}");
+    }
+
+    #[test]
+    fn all_hear_where_there_are_few() {
+        let mut told = Vec::new();
+        let mut chance = Chance::seed_from_u64(1);
+        spread((1..4).map(NodeId), [NodeId(2); 2], 4, &mut chance, |node| told.push(node));
+        assert_eq!(told, [NodeId(1), NodeId(3)]);
+    }
+}

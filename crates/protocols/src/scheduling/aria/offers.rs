@@ -1,0 +1,193 @@
+//! The initiator's search: a REQUEST goes round, offers come in, the lowest gets the job (III-B).
+
+use shoal_model::{JobId, Needs, NodeId, Span, Time};
+
+use super::cost::Cost;
+use super::message::{Ask, Message, Tenure, Timer};
+use super::tenure::{Held, Wanted};
+use super::{Aria, Event, Here, Stuck};
+use crate::overlay::flood::spread;
+use crate::protocol::Ctx;
+use crate::shared::Shared;
+
+/// The best offers that are kept: the next one is asked when the best does not answer.
+const OFFERS_MAX: usize = 16;
+/// Offers that close early do so after so many times as long as the first one took, and nothing better came.
+const QUIET_TIMES: u64 = 2;
+/// But not before this: nodes take turns on a busy machine.
+const QUIET_LEAST: Span = Span::from_millis(3);
+
+/// The search for a place for one job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Search {
+    needs: Needs,
+    priority: i16,
+    round: u32,
+    asked_at: Time,
+    /// How long the first offer from elsewhere took.
+    first: Option<Span>,
+    /// When the best offer came.
+    best_at: Time,
+    /// The lowest first; of equals, in the order in which they came.
+    offers: Vec<(Cost, NodeId)>,
+    /// Whether offers are still taken.
+    open: bool,
+}
+
+impl Aria {
+    /// Looks for a place for a job.
+    pub fn plan(
+        &mut self,
+        job: JobId,
+        wanted: Wanted,
+        needs: Needs,
+        here: &Here<'_>,
+        ctx: &mut Ctx<'_, Aria>,
+    ) {
+        if needs.deadline.is_some_and(|deadline| deadline <= ctx.now) {
+            ctx.report(Event::Expired(job));
+            return;
+        }
+        let fresh = Tenure {
+            job,
+            last: shoal_model::Epoch(0),
+            asked: None,
+            placed: None,
+            turn: 0,
+            leaving: Vec::new(),
+            over: false,
+        };
+        let held = self.tenures.entry(job).or_insert_with(|| Held::restore(fresh));
+        let priority = wanted.envelope.job().priority.unwrap_or(0);
+        held.wanted = Some(wanted);
+        let begin = needs.begin;
+        let search = Search {
+            needs,
+            priority,
+            round: 0,
+            asked_at: ctx.now,
+            first: None,
+            best_at: ctx.now,
+            offers: Vec::new(),
+            open: false,
+        };
+        self.searches.insert(job, search);
+        match begin {
+            // Who cannot plan ahead is asked when it is time.
+            Some(begin) if begin > ctx.now && !self.local.reserves() => {
+                ctx.report(Event::Waits { job, why: Stuck::NotYet { begin } });
+                ctx.wake_at(begin, Timer::Round(job));
+            }
+            Some(_) | None => self.request(job, here, ctx),
+        }
+    }
+
+    /// After a crash the initiator knows what its assignee may run; the job itself is its owner's.
+    pub fn take_up(&mut self, job: JobId, wanted: Wanted) {
+        if let Some(held) = self.tenures.get_mut(&job) {
+            held.wanted = Some(wanted);
+        }
+    }
+
+    pub(super) fn on_round(&mut self, job: JobId, here: &Here<'_>, ctx: &mut Ctx<'_, Aria>) {
+        if self.searches.get(&job).is_some_and(|search| !search.open) && !self.is_asking(job) {
+            self.request(job, here, ctx);
+        }
+    }
+
+    fn is_asking(&self, job: JobId) -> bool {
+        self.tenures.get(&job).is_some_and(|held| held.tenure.asked.is_some())
+    }
+
+    fn request(&mut self, job: JobId, here: &Here<'_>, ctx: &mut Ctx<'_, Aria>) {
+        let Some(search) = self.searches.get_mut(&job) else { return };
+        search.round += 1;
+        search.open = true;
+        search.offers.clear();
+        search.first = None;
+        (search.asked_at, search.best_at) = (ctx.now, ctx.now);
+        let (round, needs, priority) = (search.round, search.needs.clone(), search.priority);
+        let own = here.matches(&needs).then(|| self.local.cost_of(ctx.now, job, &needs, priority)).flatten();
+        let ask = Shared::new(Ask { from: ctx.me, job, round, needs, priority, cost: None });
+        self.seen.note(ask.flood());
+        let mut told = Vec::new();
+        let fan_out = usize::from(self.config.request_fan_out);
+        spread(here.overlay.neighbours(), [ctx.me; 2], fan_out, ctx.chance, |node| told.push(node));
+        for &node in &told {
+            ctx.send(node, Message::Request(ask.clone(), 1));
+        }
+        if let Some(search) = self.searches.get_mut(&job) {
+            search.offers.extend(own.map(|cost| (cost, ctx.me)));
+        }
+        if told.is_empty() {
+            self.close(job, round, ctx);
+        } else {
+            ctx.wake_after(self.config.accept_wait(), Timer::Close(job, round));
+        }
+    }
+
+    pub(super) fn on_offer(
+        &mut self,
+        from: NodeId,
+        job: JobId,
+        round: u32,
+        cost: Cost,
+        ctx: &mut Ctx<'_, Aria>,
+    ) {
+        let search = self.searches.get_mut(&job).filter(|search| search.open && search.round == round);
+        let Some(search) = search else { return };
+        // Doubled by the network.
+        if search.offers.iter().any(|&(_, node)| node == from) {
+            return;
+        }
+        let first = *search.first.get_or_insert(ctx.now.since(search.asked_at));
+        let place = search.offers.partition_point(|&(other, _)| other <= cost);
+        if place == 0 {
+            search.best_at = ctx.now;
+        }
+        search.offers.insert(place, (cost, from));
+        search.offers.truncate(OFFERS_MAX);
+        if self.config.adaptive {
+            let quiet = (first * QUIET_TIMES).max(QUIET_LEAST);
+            ctx.wake_after(quiet, Timer::Close(job, round));
+        }
+    }
+
+    pub(super) fn on_close(&mut self, job: JobId, round: u32, ctx: &mut Ctx<'_, Aria>) {
+        let Some(search) = self.searches.get(&job) else { return };
+        let over = search.asked_at + self.config.accept_wait() <= ctx.now;
+        let quiet = search.first.is_some_and(|first| {
+            let quiet = (first * QUIET_TIMES).max(QUIET_LEAST);
+            self.config.adaptive && search.best_at + quiet <= ctx.now
+        });
+        if over || quiet {
+            self.close(job, round, ctx);
+        }
+    }
+
+    fn close(&mut self, job: JobId, round: u32, ctx: &mut Ctx<'_, Aria>) {
+        let search = self.searches.get_mut(&job).filter(|search| search.open && search.round == round);
+        let Some(search) = search else { return };
+        search.open = false;
+        self.next_offer(job, ctx);
+    }
+
+    /// The lowest offer that is left gets the job; if there is none, all is asked again later.
+    pub(super) fn next_offer(&mut self, job: JobId, ctx: &mut Ctx<'_, Aria>) {
+        let Some(search) = self.searches.get_mut(&job) else { return };
+        if search.offers.is_empty() {
+            let rounds = search.round;
+            let why = Stuck::NoOffer { rounds };
+            if rounds >= u32::from(self.config.rounds) {
+                self.searches.remove(&job);
+                ctx.report(Event::GiveUp { job, why });
+            } else {
+                ctx.report(Event::Waits { job, why });
+                ctx.wake_after(self.config.round_pause(), Timer::Round(job));
+            }
+            return;
+        }
+        let (_, node) = search.offers.remove(0);
+        self.assign(job, node, ctx);
+    }
+}

@@ -1,0 +1,55 @@
+//! ARiA: its 26 scenarios, figures 1 to 10, and what stands beside them.
+//!
+//! Runs are those of `scenarios/aria`, which are part of the program, and variants of them. Ids, the paper's figures and
+//! the claims with their thresholds are in `known`; each experiment names the runs that it needs and judges them.
+//! What the paper does not say, and how we settle it, is in `docs/protocols/aria.md`.
+
+mod case;
+mod central;
+mod experiment;
+mod figures;
+mod known;
+mod plan;
+mod seen;
+mod sheets;
+mod size;
+
+use std::collections::BTreeMap;
+
+use super::finding::Findings;
+use super::pool::{self, Tell, Timed};
+use super::{Error, Paper, Report, Timing};
+pub(super) use known::KNOWN;
+pub(super) use plan::Plan;
+
+impl Plan {
+    pub(super) fn runs(&self) -> usize {
+        self.cases.len()
+    }
+
+    pub(super) fn carry_out(
+        self,
+        wanted: Vec<&'static str>,
+        threads: usize,
+        tell: Tell<'_>,
+    ) -> Result<Report, Error> {
+        let make = |case: &case::Case, so_far: &dyn Fn(f64)| self.make(case, so_far);
+        let weigh = |case: &case::Case| self.weigh(case);
+        let made = pool::carry_out(&self.cases, threads, weigh, make, tell)?;
+        let mut timing = Vec::new();
+        let mut seen = BTreeMap::new();
+        for (case, Timed { seen: one, took }) in made {
+            timing.push(Timing { run: case.to_string(), elapsed_s: took.as_secs_f64(), inputs: one.inputs });
+            seen.insert(case, one);
+        }
+        let runs = experiment::Runs { size: self.size, seen };
+        let mut findings = Findings::new(KNOWN, wanted);
+        for experiment in &self.experiments {
+            experiment.judge(&runs, &mut findings);
+        }
+        let findings = findings.finish();
+        let sheets = sheets::sheets(&findings);
+        let figures = figures::figures(&runs);
+        Ok(Report { paper: Paper::Aria, about: self.about, findings, sheets, figures, timing })
+    }
+}

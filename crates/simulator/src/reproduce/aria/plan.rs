@@ -1,0 +1,130 @@
+//! Which runs are made for what is wanted; and making them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shoal_model::Time;
+use shoal_protocols::node::Node;
+
+use super::case::{Case, LIBRARY, Variant};
+use super::central;
+use super::experiment::Experiment;
+use super::seen::{Job, Seen};
+use super::size::Size;
+use crate::checks::Violation;
+use crate::faults;
+use crate::grid::Grid;
+use crate::measures::State;
+use crate::reproduce::{Error, Settings};
+use crate::run::{Progress, Run, Watch};
+use crate::scenario::Scenario;
+use crate::workload::WorkloadError;
+use crate::world::Traffic;
+
+/// What is run.
+pub struct Plan {
+    pub size: Size,
+    pub experiments: Vec<Experiment>,
+    pub cases: Vec<Case>,
+    pub about: Vec<(String, String)>,
+}
+
+impl Plan {
+    /// Finds the runs that the wanted ids need.
+    pub fn new(settings: &Settings, wanted: &[&'static str]) -> Result<Plan, Error> {
+        if settings.trace.is_some() {
+            let why = "the jobs of this paper have profiles, which traces lack: leave --trace out".to_owned();
+            return Err(Error::Workload(WorkloadError::Setting { setting: "trace", why }));
+        }
+        let size = Size::of(settings);
+        let experiments: Vec<Experiment> =
+            Experiment::ALL.into_iter().filter(|one| wanted.iter().any(|id| one.finds(id))).collect();
+        let cases: BTreeSet<Case> = experiments.iter().flat_map(|one| one.cases(&size)).collect();
+        let cases: Vec<Case> = cases.into_iter().collect();
+        let mut plan = Plan { size, experiments, cases, about: Vec::new() };
+        let Size { name, nodes, jobs, seeds, seeds_beside, .. } = size;
+        let runs = plan.cases.len();
+        plan.about.push(("size".to_owned(), format!("{name}: {nodes} nodes, {jobs} jobs, {runs} runs")));
+        let beside = format!("1 to {seeds}; what stands beside the paper's scenarios 1 to {seeds_beside}");
+        plan.about.push(("seeds".to_owned(), beside));
+        if let Some(case) = plan.cases.first() {
+            let workload = plan.scenario(case)?.workload.load(case.seed)?;
+            plan.about.push(("jobs".to_owned(), workload.provenance.source));
+        }
+        Ok(plan)
+    }
+
+    /// How heavy a run is, roughly.
+    pub fn weigh(&self, case: &Case) -> f64 {
+        let informs = if case.scene.starts_with('i') { 2.0 } else { 1.0 };
+        let deadlines = if case.scene.contains("Deadline") { 1.5 } else { 1.0 };
+        let ants = if case.scene.ends_with("Expanding") { 4.0 } else { 1.0 };
+        match case.variant {
+            Variant::Paper | Variant::Wait(_) => informs * deadlines * ants,
+            Variant::Live => informs * 4.0,
+            Variant::Cyclon => informs + 5.0,
+            Variant::Central => 0.1,
+            Variant::Scale(nodes) | Variant::Flat(nodes) => f64::from(nodes) / 500.0,
+        }
+    }
+
+    /// Makes a run.
+    pub fn make(&self, case: &Case, so_far: &dyn Fn(f64)) -> Result<Seen, Error> {
+        let scenario = self.scenario(case)?;
+        let workload = scenario.workload.load(case.seed)?;
+        let hours = |time: Time| time.as_secs_f64() / 3_600.0;
+        let nodes = scenario.nodes;
+        if case.variant == Variant::Central {
+            let jobs = central::run(&workload, &scenario.machines[..nodes]);
+            return Ok(Seen { nodes, joined: Vec::new(), jobs, traffic: BTreeMap::new(), inputs: 0 });
+        }
+        let deadlines: Vec<Option<Time>> = workload.profiles.iter().map(|profile| profile.deadline).collect();
+        let plan = faults::Plan::generate(&scenario.faults, nodes, scenario.seed);
+        let joined = plan.map(|plan| plan.events().to_vec()).unwrap_or_default();
+        let joined = joined.iter().filter(|event| matches!(event.fault, faults::Fault::Join { .. }));
+        let joined = joined.map(|event| hours(event.at)).collect();
+        let run: Run<Node> = Run::with_jobs(&scenario, workload, 1)?;
+        let replay = format!("shoal sim reproduce aria ({case})");
+        let checkers = run.checkers(replay);
+        let ledger = Ledger { traffic: BTreeMap::new(), so_far };
+        let mut watch = (ledger, checkers);
+        let outcome = run.finish(&mut watch)?;
+        let jobs = outcome.jobs.iter().zip(deadlines).map(|(job, deadline)| {
+            let finished = job.state == State::Finished;
+            Job {
+                submit: hours(job.submit),
+                start: job.start.map(hours),
+                end: job.finish.filter(|_| finished).map(hours),
+                deadline: deadline.map(hours),
+            }
+        });
+        let (jobs, inputs) = (jobs.collect(), outcome.summary.inputs);
+        Ok(Seen { nodes, joined, jobs, traffic: watch.0.traffic, inputs })
+    }
+
+    fn scenario(&self, case: &Case) -> Result<Scenario, Error> {
+        let Size { nodes, jobs, .. } = self.size;
+        let sized = match case.variant {
+            Variant::Scale(_) | Variant::Flat(_) => String::new(),
+            Variant::Paper | Variant::Wait(_) | Variant::Live | Variant::Cyclon | Variant::Central => {
+                format!("nodes = {nodes}\nworkload.jobs = {jobs}\n")
+            }
+        };
+        Ok(Scenario::built_in(LIBRARY, case.scene, &format!("{sized}{}", case.changes()))?)
+    }
+}
+
+/// Writes down what was said in all.
+struct Ledger<'a> {
+    traffic: BTreeMap<&'static str, Traffic>,
+    so_far: &'a dyn Fn(f64),
+}
+
+impl Watch for Ledger<'_> {
+    fn pause(&mut self, grid: &mut Grid, progress: Progress) -> Result<(), Violation> {
+        (self.so_far)(progress.ended as f64 / progress.jobs.max(1) as f64);
+        if progress.ended == progress.jobs || progress.now >= progress.until {
+            self.traffic = grid.world().traffic();
+        }
+        Ok(())
+    }
+}

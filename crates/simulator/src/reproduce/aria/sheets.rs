@@ -1,0 +1,107 @@
+//! The paper's figures in tables, with ours beside them.
+
+use super::experiment::{WAITING, WAITS, scenes};
+use crate::reproduce::asap::number;
+use crate::reproduce::finding::Finding;
+use crate::reproduce::sheet::Sheet;
+
+/// All tables for which there are findings.
+pub fn sheets(findings: &[Finding]) -> Vec<Sheet> {
+    let sheets = [scenarios(findings), deadlines(findings), accept_wait(findings), beside(findings)];
+    sheets.into_iter().filter(|sheet| !sheet.rows.is_empty()).collect()
+}
+
+fn find<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
+    findings.iter().find(|finding| finding.id == id)
+}
+
+fn ours(findings: &[Finding], id: &str) -> String {
+    find(findings, id).and_then(|finding| finding.ours).map_or_else(|| "-".to_owned(), number)
+}
+
+fn scenarios(findings: &[Finding]) -> Sheet {
+    let columns = [
+        "",
+        "wait, h",
+        "execution, h",
+        "completion, h",
+        "idle at 3 h",
+        "REQUEST, MB",
+        "INFORM, MB",
+        "total, MB",
+    ];
+    let mut sheet = Sheet::new("The 26 scenarios: means over seeds; MB per node", columns);
+    for scene in scenes() {
+        let of = |name: &str| ours(findings, &format!("aria/scenario/{scene}/{name}"));
+        if find(findings, &format!("aria/scenario/{scene}/wait")).is_some() {
+            let names = ["wait", "execution", "completion", "idle_3h", "request", "inform", "total"];
+            let [wait, execution, completion, idle, request, inform, total] = names.map(of);
+            sheet.row([scene.to_owned(), wait, execution, completion, idle, request, inform, total]);
+        }
+    }
+    sheet
+}
+
+fn deadlines(findings: &[Finding]) -> Sheet {
+    let mut sheet = Sheet::new(
+        "Figure 4: missed deadlines of 1000",
+        ["", "paper", "ours", "least", "most", "95 % interval"],
+    );
+    for scene in ["Deadline", "iDeadline", "DeadlineH", "iDeadlineH"] {
+        let Some(finding) = find(findings, &format!("aria/fig4/{}/missed", scene.to_lowercase())) else {
+            continue;
+        };
+        let text = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+        let spread = finding.spread;
+        sheet.row([
+            scene.to_owned(),
+            text(finding.paper),
+            text(finding.ours),
+            text(spread.map(|spread| spread.min)),
+            text(spread.map(|spread| spread.max)),
+            spread.map_or_else(|| "-".to_owned(), |spread| spread.ci95.map(number).join(" to ")),
+        ]);
+    }
+    sheet
+}
+
+fn accept_wait(findings: &[Finding]) -> Sheet {
+    let columns =
+        ["wait for offers", "FCFS, h", "iFCFS, h", "Deadline", "iDeadline", "DeadlineH", "iDeadlineH"];
+    let mut sheet = Sheet::new("How long offers are waited for: completion, and missed deadlines", columns);
+    for wait in WAITS {
+        let cell = |scene: &str| {
+            let name = if scene.contains("Deadline") { "missed" } else { "completion" };
+            ours(findings, &format!("aria/accept_wait/{wait}s/{scene}/{name}"))
+        };
+        let [a, b, c, d, e, f] = WAITING.map(cell);
+        if find(findings, &format!("aria/accept_wait/{wait}s/FCFS/completion")).is_some() {
+            sheet.row([format!("{wait} s"), a, b, c, d, e, f]);
+        }
+    }
+    sheet
+}
+
+fn beside(findings: &[Finding]) -> Sheet {
+    let mut sheet = Sheet::new("Beside the paper", ["", "ours"]);
+    let rows = [
+        ("aria/live/Mixed/completion", "Mixed, ants go on: completion, h"),
+        ("aria/live/iMixed/completion", "iMixed, ants go on: completion, h"),
+        ("aria/cyclon/Mixed/completion", "Mixed on CYCLON: completion, h"),
+        ("aria/cyclon/iMixed/completion", "iMixed on CYCLON: completion, h"),
+        ("aria/cyclon/Mixed/request", "Mixed on CYCLON: REQUEST, MB"),
+        ("aria/cyclon/iMixed/request", "iMixed on CYCLON: REQUEST, MB"),
+        ("aria/cyclon/Deadline/missed", "Deadline on CYCLON: missed"),
+        ("aria/cyclon/iDeadline/missed", "iDeadline on CYCLON: missed"),
+        ("aria/central/Mixed/completion", "Mixed by one that knows everything: completion, h"),
+        ("aria/central/DeadlineH/completion", "DeadlineH by one that knows everything: completion, h"),
+        ("aria/central/Deadline/missed", "Deadline by one that knows everything: missed"),
+        ("aria/central/iDeadline/missed", "iDeadline by one that knows everything: missed"),
+    ];
+    for (id, title) in rows {
+        if find(findings, id).is_some() {
+            sheet.row([title.to_owned(), ours(findings, id)]);
+        }
+    }
+    sheet
+}
