@@ -14,6 +14,7 @@
 //! labels = { zone = "basement" }
 //! ```
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -104,6 +105,9 @@ pub struct MachineSettings {
     /// What its owner says of it.
     #[serde(skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
+    /// Organisations whose jobs its owner does not want here.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub refuses: BTreeSet<Name>,
 }
 
 /// Why settings are of no use.
@@ -206,6 +210,7 @@ impl MachineSettings {
             gpus: over.gpus.or(self.gpus),
             organisation: over.organisation.or(self.organisation),
             labels: self.labels.into_iter().chain(over.labels).collect(),
+            refuses: self.refuses.into_iter().chain(over.refuses).collect(),
         }
     }
 
@@ -229,6 +234,7 @@ impl MachineSettings {
         capacity.check().map_err(|error| wrong("cores", &error.to_string()))?;
         machine.organisation = self.organisation.clone().or(machine.organisation);
         machine.labels.extend(self.labels.clone());
+        machine.refuses.extend(self.refuses.clone());
         Ok(machine)
     }
 }
