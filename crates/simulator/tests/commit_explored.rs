@@ -259,6 +259,12 @@ fn switch_beside_a_rival() -> Explorer<Commit, Witness> {
         .command(N1, proposal(1, &[N3], START))
 }
 
+/// A job on two nodes exchanges one of them for another, which a rival wants too; the third serves both sets.
+fn exchange_beside_a_rival() -> Explorer<Commit, Witness> {
+    world(&[(N1, proposal(1, &[N1, N2], START)), (N2, proposal(2, &[N3], START))])
+        .command(N1, proposal(1, &[N2, N3], START))
+}
+
 #[test]
 fn two_coordinators_three_nodes_and_a_crash_at_any_instant() {
     assert_holds("two coordinators, a crash", two_coordinators(), faults(1, 0, 0), Time::ZERO);
@@ -299,4 +305,14 @@ fn job_that_switches_nodes_beside_a_rival_with_a_crash() {
 fn job_that_switches_nodes_with_a_crash_and_a_doubled_message() {
     let switch = world(&[(N1, proposal(1, &[N2], START))]).command(N1, proposal(1, &[N3], START));
     assert_holds("switch, a crash, a double", switch, faults(1, 0, 1), Time::ZERO);
+}
+
+#[test]
+fn job_that_exchanges_a_node_of_its_set_beside_a_rival() {
+    assert_holds("exchange beside a rival", exchange_beside_a_rival(), faults(0, 0, 0), Time::ZERO);
+}
+
+#[test]
+fn job_that_exchanges_a_node_of_its_set_beside_a_rival_with_a_loss() {
+    assert_holds("exchange beside a rival, a loss", exchange_beside_a_rival(), faults(0, 1, 0), Time::ZERO);
 }

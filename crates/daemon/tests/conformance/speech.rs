@@ -7,7 +7,7 @@ use shoal_model::job::{After, Ended};
 use shoal_model::{Envelope, Job, JobId, NodeId, Nonce, Time};
 use shoal_protocols::node::{Command, Message, Node, config};
 use shoal_protocols::overlay::{self, blatant_s, cyclon};
-use shoal_protocols::scheduling::{aria, asap};
+use shoal_protocols::scheduling::{aria, asap, proactive};
 use shoal_protocols::{Message as _, Shared};
 use shoal_simulator::faults::{self, Preset};
 use shoal_simulator::grid::Grid;
@@ -89,8 +89,14 @@ fn every_message_of_faulty_runs_comes_back_from_its_frame() {
         });
         come_back(said(seed, blatant_s::Config::default().into(), Some(recipe)), &mut kinds);
     }
-    // Who holds whom is counted only where it is measured; and what is never said here needs luck.
-    let rare: BTreeSet<&str> = ["held"].into();
+    for (seed, variant) in [(9, proactive::Variant::Proactive), (10, proactive::Variant::Basic)] {
+        let recipe = config::Recipe::Proactive(proactive::Config { variant, ..proactive::Config::real() });
+        come_back(said(seed, cyclon(), Some(recipe)), &mut kinds);
+    }
+    // Who holds whom is counted only where it is measured; the overlay of profiles begins with those that are known;
+    // and what is never said here needs luck.
+    let rare: BTreeSet<&str> =
+        ["held", "profiles_held", "profiles_join", "profiles_walk", "profiles_welcome"].into();
     let missing: Vec<_> =
         Message::KINDS.iter().filter(|kind| !kinds.contains(*kind) && !rare.contains(*kind)).collect();
     assert!(missing.is_empty(), "{missing:?} was never said");

@@ -18,7 +18,7 @@ impl Node {
     pub fn aria(&self) -> Option<&Aria> {
         match &self.work.as_ref()?.recipe {
             Recipe::Aria(aria) => Some(aria),
-            Recipe::Sample(_) | Recipe::Asap(_) => None,
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => None,
         }
     }
 
@@ -214,7 +214,9 @@ impl Node {
         let Some(work) = &mut self.work else { return };
         match &mut work.recipe {
             Recipe::Aria(aria) => aria.note_told(task.job, task.epoch),
-            Recipe::Sample(_) | Recipe::Asap(_) => work.commit.forget_finished(task.job, task.epoch),
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => {
+                work.commit.forget_finished(task.job, task.epoch);
+            }
         }
     }
 

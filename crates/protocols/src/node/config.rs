@@ -6,7 +6,7 @@ use shoal_model::{Machine, Span};
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay;
-use crate::scheduling::{aria, asap, sample};
+use crate::scheduling::{aria, asap, proactive, sample};
 
 /// What a node is told at its making.
 #[derive(Clone, Debug, Default)]
@@ -45,11 +45,13 @@ pub enum Recipe {
     Asap(asap::Config),
     /// See [`crate::scheduling::aria`].
     Aria(aria::Config),
+    /// See [`crate::scheduling::proactive`].
+    Proactive(proactive::Config),
 }
 
 impl Recipe {
     /// The names of all recipes.
-    pub const NAMES: &'static [&'static str] = &["sample", "asap", "aria"];
+    pub const NAMES: &'static [&'static str] = &["sample", "asap", "aria", "proactive"];
 
     /// The recipe with this name, with the values for real use.
     pub fn named(name: &str) -> Option<Recipe> {
@@ -57,6 +59,7 @@ impl Recipe {
             "sample" => Some(Recipe::Sample(sample::Config::default())),
             "asap" => Some(Recipe::Asap(asap::Config::real())),
             "aria" => Some(Recipe::Aria(aria::Config::real())),
+            "proactive" => Some(Recipe::Proactive(proactive::Config::real())),
             _ => None,
         }
     }
@@ -67,6 +70,7 @@ impl Recipe {
             Recipe::Sample(_) => "sample",
             Recipe::Asap(_) => "asap",
             Recipe::Aria(_) => "aria",
+            Recipe::Proactive(_) => "proactive",
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay::{blatant_s, cyclon};
 use crate::protocol::{self, Message as _};
-use crate::scheduling::{Stuck, aria, asap, sample};
+use crate::scheduling::{Stuck, aria, asap, proactive, sample};
 use crate::shared::Shared;
 
 /// What nodes say to each other.
@@ -27,6 +27,8 @@ pub enum Message {
     Asap(asap::Message),
     /// Between nodes that follow the recipe `aria`.
     Aria(aria::Message),
+    /// Between nodes that follow the recipe `proactive`.
+    Proactive(proactive::Message),
     /// Between a job's owner and the nodes that run it.
     Job(JobMessage),
 }
@@ -209,6 +211,8 @@ pub enum Timer {
     Asap(asap::Timer),
     /// By the recipe `aria`.
     Aria(aria::Timer),
+    /// By the recipe `proactive`.
+    Proactive(proactive::Timer),
     /// As owner: look for a place again.
     Again(JobId),
     /// As owner: have the jobs ended that this one waits for? With the number of the question.
@@ -427,7 +431,7 @@ pub enum Refusal {
 const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 59] = {
+const KINDS: [&str; 71] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         blatant_s::Message::KINDS,
@@ -436,9 +440,10 @@ const KINDS: [&str; 59] = {
         sample::Message::KINDS,
         asap::Message::KINDS,
         aria::Message::KINDS,
+        proactive::Message::KINDS,
         &["started", "ended", "noted", "inquire", "sooner", "go", "await", "over"],
     ];
-    let mut all = [""; 59];
+    let mut all = [""; 71];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;
@@ -463,7 +468,8 @@ impl protocol::Message for Message {
         const SAMPLE: usize = HEARTBEAT + heartbeat::Message::KINDS.len();
         const ASAP: usize = SAMPLE + sample::Message::KINDS.len();
         const ARIA: usize = ASAP + asap::Message::KINDS.len();
-        const JOB: usize = ARIA + aria::Message::KINDS.len();
+        const PROACTIVE: usize = ARIA + aria::Message::KINDS.len();
+        const JOB: usize = PROACTIVE + proactive::Message::KINDS.len();
         match self {
             Message::Overlay(message) => message.kind(),
             Message::BlatantS(message) => BLATANT_S + message.kind(),
@@ -472,6 +478,7 @@ impl protocol::Message for Message {
             Message::Sample(message) => SAMPLE + message.kind(),
             Message::Asap(message) => ASAP + message.kind(),
             Message::Aria(message) => ARIA + message.kind(),
+            Message::Proactive(message) => PROACTIVE + message.kind(),
             Message::Job(JobMessage::Started(..)) => JOB,
             Message::Job(JobMessage::Ended(..)) => JOB + 1,
             Message::Job(JobMessage::Noted(..)) => JOB + 2,
@@ -492,6 +499,7 @@ impl protocol::Message for Message {
             Message::Sample(message) => message.bytes(),
             Message::Asap(message) => message.bytes(),
             Message::Aria(message) => message.bytes(),
+            Message::Proactive(message) => message.bytes(),
             Message::Job(_) => TASK_BYTES,
         }
     }
@@ -505,6 +513,7 @@ impl protocol::Message for Message {
             Message::Sample(message) => message.mentions(mention),
             Message::Asap(message) => message.mentions(mention),
             Message::Aria(message) => message.mentions(mention),
+            Message::Proactive(message) => message.mentions(mention),
             Message::Job(_) => {}
         }
     }

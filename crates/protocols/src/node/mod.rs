@@ -27,6 +27,7 @@ mod hold;
 pub mod message;
 mod owned;
 mod owner;
+mod proactive;
 mod queues;
 mod runner;
 #[cfg(test)]
@@ -46,6 +47,7 @@ use crate::overlay::{self, Overlay};
 use crate::protocol::{Ctx, Hosts, Input, Layer, Never, Protocol};
 use crate::scheduling::aria::Aria;
 use crate::scheduling::asap::{Asap, Tally};
+use crate::scheduling::proactive::Proactive;
 use crate::scheduling::sample::Sample;
 use crate::scheduling::{self, Here, Recipe as _, aria as aria_recipe};
 
@@ -102,6 +104,7 @@ enum Recipe {
     Sample(Sample),
     Asap(Box<Asap>),
     Aria(Box<Aria>),
+    Proactive(Box<Proactive>),
 }
 
 impl Layer for Node {
@@ -135,7 +138,7 @@ impl Protocol for Node {
                     overlay.count_holders();
                 }
             }
-            Some(Recipe::Sample(_) | Recipe::Aria(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::Proactive(_)) | None => {}
         }
         Node { overlay, follows_overlay, work }
     }
@@ -210,7 +213,7 @@ impl Node {
     pub fn schedules_carried(&self) -> Option<Tally> {
         match &self.work.as_ref()?.recipe {
             Recipe::Asap(asap) => Some(asap.tally()),
-            Recipe::Sample(_) | Recipe::Aria(_) => None,
+            Recipe::Sample(_) | Recipe::Aria(_) | Recipe::Proactive(_) => None,
         }
     }
 
@@ -243,7 +246,7 @@ impl Node {
                 if let two_phase::Message::Confirmed { job, epoch } = message {
                     self.note_running(from, job, epoch, ctx);
                 }
-                self.tell_commit(Input::Message { from, message }, ctx);
+                self.on_commit_message(from, message, ctx);
             }
             Message::Heartbeat(message) => {
                 self.tell_heartbeat(Input::Message { from, message }, ctx);
@@ -261,6 +264,10 @@ impl Node {
                     ctx,
                 );
             }
+            Message::Proactive(message) => self.tell_proactive(
+                |proactive, here, ctx| proactive.handle(Input::Message { from, message }, here, ctx),
+                ctx,
+            ),
             Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
             Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
             Message::Job(JobMessage::Noted(task)) => self.on_noted(from, task, ctx),
@@ -285,6 +292,8 @@ impl Node {
             Timer::Aria(timer) => {
                 self.tell_aria(|aria, here, ctx| aria.handle(Input::Timer(timer), here, ctx), ctx)
             }
+            Timer::Proactive(timer) => self
+                .tell_proactive(|proactive, here, ctx| proactive.handle(Input::Timer(timer), here, ctx), ctx),
             Timer::Again(job) => self.on_again(job, ctx),
             Timer::Await(job, question) => self.ask_after(job, question, ctx),
             Timer::Launch(array) => self.launch(array, ctx),
@@ -420,6 +429,10 @@ impl Node {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Command(command), here, ctx), ctx);
             }
             Some(Recipe::Aria(_)) => self.plan_by_aria(command, ctx),
+            Some(Recipe::Proactive(_)) => self.tell_proactive(
+                |proactive, here, ctx| proactive.handle(Input::Command(command), here, ctx),
+                ctx,
+            ),
             None => {}
         }
     }
@@ -431,6 +444,9 @@ impl Node {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx)
             }
             Some(Recipe::Aria(_)) => self.boot_aria(ctx),
+            Some(Recipe::Proactive(_)) => {
+                self.tell_proactive(|proactive, here, ctx| proactive.handle(Input::Boot, here, ctx), ctx)
+            }
             None => {}
         }
     }
@@ -441,13 +457,14 @@ impl Node {
         }
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.tell_asap(Asap::overlay_changed, ctx),
-            Some(Recipe::Sample(_) | Recipe::Aria(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::Proactive(_)) | None => {}
         }
     }
 
     fn calendar_changed(&mut self, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.tell_asap(Asap::calendar_changed, ctx),
+            Some(Recipe::Proactive(_)) => self.tell_proactive(Proactive::calendar_changed, ctx),
             Some(Recipe::Sample(_) | Recipe::Aria(_)) | None => {}
         }
     }
@@ -514,6 +531,7 @@ impl Work {
             config::Recipe::Aria(aria) => {
                 Recipe::Aria(Box::new(Aria::restore(aria, me, &config.machine, arias.into_iter())))
             }
+            config::Recipe::Proactive(config) => Recipe::Proactive(Box::new(Proactive::new(config, me))),
         };
         let setting = two_phase::Setting { config: config.commit, capacity };
         let mut work = Work {
@@ -550,6 +568,7 @@ impl Recipe {
             Recipe::Sample(_) => "sample",
             Recipe::Asap(_) => "asap",
             Recipe::Aria(_) => "aria",
+            Recipe::Proactive(_) => "proactive",
         }
     }
 
@@ -558,6 +577,7 @@ impl Recipe {
             Recipe::Sample(_) => Sample::HONOURS,
             Recipe::Asap(_) => Asap::HONOURS,
             Recipe::Aria(_) => aria_recipe::HONOURS,
+            Recipe::Proactive(_) => Proactive::HONOURS,
         }
     }
 }
@@ -594,6 +614,7 @@ hosts_without_records!(BlatantS, BlatantS, BlatantS);
 hosts_without_records!(Heartbeat<JobId>, Heartbeat, Heartbeat);
 hosts_without_records!(Sample, Sample, Sample);
 hosts_without_records!(Asap, Asap, Asap);
+hosts_without_records!(Proactive, Proactive, Proactive);
 
 impl Hosts<Commit> for Node {
     fn message(message: two_phase::Message<Resources, Brief>) -> Message {

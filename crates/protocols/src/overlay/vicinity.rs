@@ -94,6 +94,9 @@ impl Config {
     }
 }
 
+/// Whom to send what.
+pub type Question<X> = (NodeId, Box<[Entry<X>]>);
+
 /// T-Man asks a random one of so many nearest (ψ).
 const NEAREST_ASKED: usize = 10;
 
@@ -147,7 +150,7 @@ impl<X: Payload, M: Metric<X>> Vicinity<X, M> {
         own: &X,
         random: &[Entry<X>],
         chance: &mut Chance,
-    ) -> (Option<(NodeId, Box<[Entry<X>]>)>, Option<NodeId>) {
+    ) -> (Option<Question<X>>, Option<NodeId>) {
         let silent = self.partner.take();
         for entry in &mut self.view {
             entry.age = entry.age.saturating_add(1);

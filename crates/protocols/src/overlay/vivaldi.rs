@@ -188,7 +188,6 @@ mod tests {
             let mut part = || chance.random_range(0..100_000);
             let places: Vec<_> = (0..150).map(|_| Coordinates::in_plane(part(), part())).collect();
             let error = median_error(&places, 200, seed);
-            println!("seed {seed}: median error {:.2} %", 100.0 * error);
             assert!(error < 0.05, "{error}");
         }
     }

@@ -13,6 +13,7 @@ mod asap;
 mod finding;
 mod page;
 pub(crate) mod pool;
+mod proactive;
 mod sheet;
 pub mod statistics;
 mod write;
@@ -43,6 +44,8 @@ pub enum Paper {
     Asap,
     /// Brocco, Malatras, Huang, Hirsbrunner: ARiA, 2010.
     Aria,
+    /// Fiscato, Costa, Pierre: On the feasibility of decentralized grid scheduling, 2008.
+    Proactive,
 }
 
 /// The word for every paper that is known.
@@ -59,6 +62,8 @@ pub struct Settings {
     pub seeds: Option<NonZeroU32>,
     /// Jobs of this file in place of those of a generator.
     pub trace: Option<PathBuf>,
+    /// Hosts of this file in place of made-up ones, where a paper has hosts with places.
+    pub hosts: Option<PathBuf>,
     /// How many runs are made at once.
     pub threads: usize,
     /// A much smaller grid yet, for tests of the frame; figures mean nothing then.
@@ -113,6 +118,9 @@ pub enum Error {
         /// What there is.
         known: String,
     },
+    /// The hosts make no sense.
+    #[error(transparent)]
+    Network(#[from] crate::network::Error),
     /// The jobs make no sense.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
@@ -129,13 +137,14 @@ pub enum Error {
 
 impl Paper {
     /// Every paper.
-    pub const ALL: [Paper; 2] = [Paper::Asap, Paper::Aria];
+    pub const ALL: [Paper; 3] = [Paper::Asap, Paper::Aria, Paper::Proactive];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Paper::Asap => "asap",
             Paper::Aria => "aria",
+            Paper::Proactive => "proactive",
         }
     }
 
@@ -158,6 +167,9 @@ impl Paper {
                 "A. Brocco, A. Malatras, Y. Huang, B. Hirsbrunner: ARiA: A Protocol for Dynamic Fully Distributed \
                  Grid Meta-Scheduling, 2010"
             }
+            Paper::Proactive => {
+                "M. Fiscato, P. Costa, G. Pierre: On the Feasibility of Decentralized Grid Scheduling, 2008"
+            }
         }
     }
 
@@ -166,6 +178,7 @@ impl Paper {
         match self {
             Paper::Asap => asap::KNOWN,
             Paper::Aria => aria::KNOWN,
+            Paper::Proactive => proactive::KNOWN,
         }
     }
 }
@@ -200,6 +213,7 @@ pub struct Reproduction {
 enum Plan {
     Asap(asap::Plan),
     Aria(aria::Plan),
+    Proactive(proactive::Plan),
 }
 
 impl Reproduction {
@@ -209,6 +223,7 @@ impl Reproduction {
         let plan = match paper {
             Paper::Asap => Plan::Asap(asap::Plan::new(settings, &wanted)?),
             Paper::Aria => Plan::Aria(aria::Plan::new(settings, &wanted)?),
+            Paper::Proactive => Plan::Proactive(proactive::Plan::new(settings, &wanted)?),
         };
         Ok(Reproduction { wanted, plan, threads: settings.threads })
     }
@@ -218,6 +233,7 @@ impl Reproduction {
         match &self.plan {
             Plan::Asap(plan) => plan.runs(),
             Plan::Aria(plan) => plan.runs(),
+            Plan::Proactive(plan) => plan.runs(),
         }
     }
 
@@ -227,6 +243,7 @@ impl Reproduction {
         match plan {
             Plan::Asap(plan) => plan.carry_out(wanted, threads, tell),
             Plan::Aria(plan) => plan.carry_out(wanted, threads, tell),
+            Plan::Proactive(plan) => plan.carry_out(wanted, threads, tell),
         }
     }
 }

@@ -7,7 +7,7 @@ use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::{Brief, JobMessage, Message};
 use shoal_protocols::overlay::{blatant_s, cyclon};
 use shoal_protocols::protocol::Message as _;
-use shoal_protocols::scheduling::{aria, asap, sample};
+use shoal_protocols::scheduling::{aria, asap, proactive, sample};
 
 use super::frame::{self, Malformed};
 use super::sound::{self, Unsound};
@@ -23,6 +23,7 @@ const ASAP: u8 = 5;
 const JOB: u8 = 6;
 const BLATANT_S: u8 = 7;
 const ARIA: u8 = 8;
+const PROACTIVE: u8 = 11;
 
 /// The numbers of what owners and run nodes say.
 const JOB_MESSAGES: usize = 8;
@@ -59,6 +60,7 @@ pub fn kind(message: &Message) -> u16 {
         Message::Asap(message) => (ASAP, message.kind()),
         Message::BlatantS(message) => (BLATANT_S, message.kind()),
         Message::Aria(message) => (ARIA, message.kind()),
+        Message::Proactive(message) => (PROACTIVE, message.kind()),
         Message::Job(JobMessage::Started(..)) => (JOB, 0),
         Message::Job(JobMessage::Ended(..)) => (JOB, 1),
         Message::Job(JobMessage::Noted(..)) => (JOB, 2),
@@ -82,6 +84,7 @@ fn known(layer: u8) -> usize {
         JOB => JOB_MESSAGES,
         BLATANT_S => blatant_s::Message::KINDS.len(),
         ARIA => aria::Message::KINDS.len(),
+        PROACTIVE => proactive::Message::KINDS.len(),
         _ => 0,
     }
 }
@@ -97,6 +100,7 @@ pub fn write(message: &Message, bytes: &mut Vec<u8>) -> Result<usize, Malformed>
             Message::Asap(message) => put(message, bytes),
             Message::BlatantS(message) => put(message, bytes),
             Message::Aria(message) => put(message, bytes),
+            Message::Proactive(message) => put(message, bytes),
             Message::Job(message) => put(message, bytes),
         }
         Ok(())
@@ -119,6 +123,7 @@ pub fn read(kind: u16, payload: &[u8]) -> Result<Message, Unread> {
         JOB => Message::Job(take(kind, payload)?),
         BLATANT_S => Message::BlatantS(take(kind, payload)?),
         ARIA => Message::Aria(take(kind, payload)?),
+        PROACTIVE => Message::Proactive(take(kind, payload)?),
         _ => return Err(Unread::Unknown(kind)),
     };
     let found = self::kind(&message);

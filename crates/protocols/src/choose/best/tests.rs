@@ -100,11 +100,6 @@ fn sets_come_close_to_the_best_of_all() {
                 refined = refined.max(off(&quick));
             });
         }
-        println!(
-            "{criterion}: {:.1} % off at most, {:.1} % with the values for real use",
-            100.0 * plain,
-            100.0 * refined
-        );
         assert!(plain < 0.05 && refined < 0.15, "{criterion}: {plain} {refined}");
     }
 }
@@ -163,7 +158,6 @@ fn refining_beats_chance_on_distance() {
         let mut chance = Chance::seed_from_u64(1);
         let plain = best(problem, &Config::default(), &mut chance).unwrap().cost.value;
         let quick = best(problem, &Config::real(), &mut chance).unwrap().cost.value;
-        println!("128 of 256: {plain} by 500 generations, {quick} with the values for real use");
         assert!(quick <= plain, "{quick} {plain}");
     });
 }

@@ -14,19 +14,21 @@
 pub mod message;
 pub mod profile;
 
+use std::collections::BTreeMap;
+
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use shoal_model::{Coordinates, NodeId, Span};
 
-use super::cyclon::{self, Cyclon, Entry};
+use super::cyclon::{self, CACHE_MAX, Cyclon, Entry};
 use super::vicinity::{self, Vicinity};
 use super::vivaldi::{Quickest, Vivaldi};
 use crate::protocol::{Ctx, Hosts, Input, KeyOf, Layer, Never, Protocol};
 pub use message::Message;
-pub use profile::{Kind, Profile};
+pub use profile::{Kind, Kinds, Profile};
 
 /// What the helper overlays can be told.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The random layer.
@@ -34,14 +36,16 @@ pub struct Config {
     /// The layers on it.
     pub near: vicinity::Config,
     /// By what nodes are near; a layer each.
-    pub overlays: Vec<Kind>,
+    pub overlays: Kinds,
     /// The time between two exchanges of a layer, in milliseconds; the paper has "around" 10 s.
     pub period_ms: u32,
     /// The time between two measurements of coordinates, in milliseconds.
     pub measure_ms: u32,
     /// Pings of a measurement, of which the quickest counts.
     pub pings: u8,
-    /// Where this node is, if somebody knows; else it is measured.
+    /// Whether coordinates are measured; else the driver gives them, if it knows.
+    pub measure: bool,
+    /// Where this node is, if somebody knows.
     #[serde(skip)]
     pub coordinates: Option<Coordinates>,
 }
@@ -51,10 +55,11 @@ impl Default for Config {
         Config {
             random: cyclon::Config::default(),
             near: vicinity::Config::default(),
-            overlays: vec![Kind::Coordinates, Kind::FirstSlot],
+            overlays: Kinds::of(&[Kind::Coordinates, Kind::FirstSlot]),
             period_ms: 10_000,
             measure_ms: 20_000,
             pings: 4,
+            measure: true,
             coordinates: None,
         }
     }
@@ -69,9 +74,6 @@ pub enum ConfigError {
     /// The layers' on it.
     #[error("near: {0}")]
     Near(#[from] vicinity::ConfigError),
-    /// One metric twice.
-    #[error("overlays: {0:?} stands there twice")]
-    Twice(Kind),
     /// A period of nothing.
     #[error("{0} = 0: must be at least 1")]
     Zero(&'static str),
@@ -82,10 +84,6 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.random.check()?;
         self.near.check()?;
-        let twice = |kind: &&Kind| self.overlays.iter().filter(|other| other == kind).count() > 1;
-        if let Some(kind) = self.overlays.iter().find(twice) {
-            return Err(ConfigError::Twice(*kind));
-        }
         let zero =
             [("period_ms", self.period_ms), ("measure_ms", self.measure_ms), ("pings", self.pings.into())];
         match zero.into_iter().find(|&(_, value)| value == 0) {
@@ -127,7 +125,12 @@ pub struct Helpers {
     /// The nodes that are being pinged.
     pinged: Vec<Pinged>,
     profile: Profile,
+    /// What the random nodes have last said of themselves: CYCLON does not take in anew whom it has.
+    said: BTreeMap<NodeId, Profile>,
 }
+
+/// Profiles that are remembered of random nodes, at most.
+const SAID_MAX: usize = 2 * CACHE_MAX;
 
 /// A node that is being pinged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -175,14 +178,15 @@ impl Protocol for Helpers {
     type Config = Config;
 
     fn restore(config: &Config, me: NodeId, _records: impl Iterator<Item = Never>) -> Helpers {
-        let layer = |&kind: &Kind| Vicinity::new(config.near, kind, me);
+        let layer = |kind: Kind| Vicinity::new(config.near, kind, me);
         let mut helpers = Helpers {
-            config: config.clone(),
+            config: *config,
             random: Cyclon::restore(&config.random, me, std::iter::empty()),
             near: config.overlays.iter().map(layer).collect(),
             vivaldi: Vivaldi::default(),
             pinged: Vec::new(),
             profile: Profile::default(),
+            said: BTreeMap::new(),
         };
         helpers.describe(Profile::default());
         helpers
@@ -258,7 +262,10 @@ impl Helpers {
 
     fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Helpers>) {
         match message {
-            Message::Random(message) => self.tell_random(Input::Message { from, message }, ctx),
+            Message::Random(message) => {
+                self.note_profiles(&message);
+                self.tell_random(Input::Message { from, message }, ctx);
+            }
             Message::Ask(kind, entries) => {
                 let Some(layer) = self.layer(kind) else { return };
                 let random = self.profiled();
@@ -275,6 +282,26 @@ impl Helpers {
                 ctx.send(from, Message::Pong(self.profile.coordinates, self.profile.error));
             }
             Message::Pong(coordinates, error) => self.on_pong(from, coordinates, error, ctx),
+        }
+    }
+
+    /// Takes down what nodes say of themselves in a trade.
+    fn note_profiles(&mut self, message: &cyclon::Message<Option<Profile>>) {
+        let entries: &[Entry<Option<Profile>>] = match message {
+            cyclon::Message::Shuffle(entries) | cyclon::Message::ShuffleReply(entries) => entries,
+            cyclon::Message::Walk { newcomer: entry, .. } | cyclon::Message::Welcome(entry) => {
+                std::slice::from_ref(entry)
+            }
+            cyclon::Message::Join | cyclon::Message::Held(_) => &[],
+        };
+        for entry in entries.iter().take(CACHE_MAX) {
+            if let Some(profile) = entry.payload {
+                self.said.insert(entry.node, profile);
+            }
+        }
+        if self.said.len() > SAID_MAX {
+            let known: Vec<NodeId> = self.random.neighbours().collect();
+            self.said.retain(|node, _| known.contains(node));
         }
     }
 
@@ -299,10 +326,13 @@ impl Helpers {
     }
 
     /// The random nodes that have said what they are.
-    fn profiled(&self) -> Vec<Entry<Profile>> {
+    pub fn profiled(&self) -> Vec<Entry<Profile>> {
         let entries = self.random.entries();
         entries
-            .filter_map(|Entry { node, age, payload }| Some(Entry { node, age, payload: payload? }))
+            .filter_map(|Entry { node, age, payload }| {
+                let payload = self.said.get(&node).copied().or(payload)?;
+                Some(Entry { node, age, payload })
+            })
             .collect()
     }
 

@@ -39,6 +39,35 @@ impl Kind {
     pub const ALL: [Kind; 4] = [Kind::Coordinates, Kind::FirstSlot, Kind::Resources, Kind::Organisation];
 }
 
+/// A set of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "Vec<Kind>", into = "Vec<Kind>")]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// The set of these.
+    pub fn of(kinds: &[Kind]) -> Kinds {
+        Kinds(kinds.iter().fold(0, |set, &kind| set | 1 << kind as u8))
+    }
+
+    /// All in the set, in order.
+    pub fn iter(self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.into_iter().filter(move |&kind| self.0 & 1 << kind as u8 != 0)
+    }
+}
+
+impl From<Vec<Kind>> for Kinds {
+    fn from(kinds: Vec<Kind>) -> Kinds {
+        Kinds::of(&kinds)
+    }
+}
+
+impl From<Kinds> for Vec<Kind> {
+    fn from(kinds: Kinds) -> Vec<Kind> {
+        kinds.iter().collect()
+    }
+}
+
 /// What a node says of itself. Small and of one size: it travels with every entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub struct Profile {
@@ -133,9 +162,13 @@ fn eighths(number: u64) -> u8 {
 
 /// A number for a name (FNV-1a), never 0.
 pub fn tag(name: &Name) -> u32 {
+    tag_of(name.as_str())
+}
+
+/// The same for any text.
+pub fn tag_of(text: &str) -> u32 {
     let start = 0x811c_9dc5_u32;
-    let hash =
-        name.as_str().bytes().fold(start, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = text.bytes().fold(start, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash.max(1)
 }
 
