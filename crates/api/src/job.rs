@@ -145,6 +145,10 @@ pub struct JobStatus {
     /// Of a job of an array: for which index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
+    /// Of an array: how many of its jobs are in each state; not if they are very many.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub counts: BTreeMap<State, u64>,
     /// When it was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]

@@ -125,6 +125,7 @@ impl From<reproduce::Error> for Error {
             reproduce::Error::Broken(_) => Error::internal(error.to_string()).hint("nothing was written"),
             reproduce::Error::UnknownPaper { .. }
             | reproduce::Error::UnknownId { .. }
+            | reproduce::Error::Keep { .. }
             | reproduce::Error::Network(_)
             | reproduce::Error::Baseline(_) => Error::user(error.to_string()),
         }

@@ -44,3 +44,40 @@ fn help_and_version_are_there() {
     assert_eq!(version.trim(), format!("shoal {}", env!("CARGO_PKG_VERSION")));
     assert_eq!(shoal(&["sim", "rnu"]).status.code(), Some(2));
 }
+
+#[test]
+fn grid_is_measured_in_all_its_parts_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
+    command.args(["bench", "grid", "--quick", "--json"]).env("TMPDIR", folder.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let arrays = all["arrays"].as_array().unwrap();
+    let nodes: Vec<_> = arrays.iter().map(|speed| speed["nodes"].as_u64().unwrap()).collect();
+    assert_eq!(nodes, [1, 4, 1]);
+    assert_eq!(arrays[2]["keep"], "isolated");
+    for speed in arrays {
+        let figure = |name: &str| speed[name].as_f64().unwrap();
+        assert_eq!(figure("jobs"), 60.0);
+        assert!((figure("jobs_per_s") / figure("raw_per_s") / figure("ratio") - 1.0).abs() < 1e-9);
+    }
+    let sizes: Vec<_> =
+        all["starts"].as_array().unwrap().iter().map(|start| start["nodes"].clone()).collect();
+    assert_eq!(sizes, [1, 2, 4]);
+    for spread in all["starts"].as_array().unwrap().iter().chain([&all["submit"], &all["queue"]["submit"]]) {
+        let (middle, most) = (spread["p50_ms"].as_f64().unwrap(), spread["p99_ms"].as_f64().unwrap());
+        assert!(0.0 < middle && middle <= most, "{spread}");
+    }
+    assert!(all["idle"]["resident_mb"].as_f64().unwrap() < all["idle"]["resident_all_mb"].as_f64().unwrap());
+    assert_eq!(all["queue"]["jobs"], 200);
+    assert!(all["queue"]["restart_s"].as_f64().unwrap() > 0.0);
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn part_of_the_grid_can_be_measured_alone() {
+    let only = json(&["bench", "grid", "--quick", "--only", "idle", "--json"]);
+    assert!(only.get("idle").is_some() && only.get("arrays").is_none() && only.get("queue").is_none());
+}

@@ -4,14 +4,12 @@
 //! and two files, spawns `/bin/true` and waits for it; and the same with four threads for each core, which on a busy machine
 //! get a larger share of it. The ratio is to the better of the two. All take turns, so that what else runs hits all.
 
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fs;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use shoal_daemon::executor::raw;
 use shoal_model::{Epoch, Job, JobId, Rank, Size, Span};
 use shoal_protocols::node::{Exit, Task};
 
@@ -34,12 +32,13 @@ fn main() {
     for round in 0..ROUNDS {
         let place = |name: &str| folder.path().join(format!("{name}-{round}"));
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let [one, four] = [1, 4].map(|each| raw(tasks, each * cores, &place(&format!("raw-{each}"))));
-        let raw = one.min(four);
+        let [one, four] =
+            [1, 4].map(|each| raw::spawn(tasks, each * cores, &place(&format!("raw-{each}"))).unwrap());
+        let best = one.min(four);
         let (executor, [supervisor, children, daemon]) = executor(tasks, place("executor"));
         let rate = |time: Duration| tasks as f64 / time.as_secs_f64();
         let each = |time: Duration| time.as_micros() / tasks as u128;
-        let ratio = raw.as_secs_f64() / executor.as_secs_f64();
+        let ratio = best.as_secs_f64() / executor.as_secs_f64();
         ratios.push(ratio);
         println!(
             "{:>12.0} {:>25.0} {:>12.0} {:>6.0}%   supervisor {} µs, task {} µs, daemon {} µs",
@@ -54,32 +53,6 @@ fn main() {
     }
     ratios.sort_by(f64::total_cmp);
     println!("median ratio {:.0}%", ratios[ratios.len() / 2] * 100.0);
-}
-
-fn raw(tasks: usize, threads: usize, folder: &Path) -> Duration {
-    fs::create_dir(folder).unwrap();
-    let next = AtomicUsize::new(0);
-    let began = Instant::now();
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let number @ 0.. = next.fetch_add(1, Ordering::SeqCst)
-                    && number < tasks
-                {
-                    spawn(&folder.join(number.to_string()));
-                }
-            });
-        }
-    });
-    began.elapsed()
-}
-
-fn spawn(folder: &Path) {
-    fs::create_dir(folder).unwrap();
-    let [stdout, stderr] = ["stdout", "stderr"].map(|name| File::create_new(folder.join(name)).unwrap());
-    let mut command = Command::new("/bin/true");
-    command.current_dir(folder).process_group(0).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-    assert!(command.spawn().unwrap().wait().unwrap().success());
 }
 
 /// The time that all tasks took, and the processor time of supervisor, tasks and daemon.

@@ -179,8 +179,11 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         .map_err(|source| StartError::Io { doing: "find the node's folder", source })?;
     let mut settings = Settings::load(&folder)?.unwrap_or_default();
     let described = settings.machine.clone().with(over);
-    let machine = described.apply(machine::detect(&folder, &machine::Overrides::default())?)?;
-    let opened = Sqlite::open(&lock)?;
+    let found = machine::detect(&folder, &machine::Overrides::default())?;
+    let all_cores = found.capacity.cores;
+    let machine = described.apply(found)?;
+    let mut opened = Sqlite::open(&lock)?;
+    opened.store.fill_log();
     let cabinet: Arc<dyn Cabinet> = Arc::new(SqliteCabinet::open(&lock)?);
     let identity = Identity::open(&folder)?;
     let me = identity.node();
@@ -230,9 +233,11 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         runtime.block_on(quic::start(place.clone(), &identity, Arc::new(grid), cabinet, clock, answers))?;
     keep_port(&mut settings, &place, &network, &folder)?;
     let peers = Arc::new(Peers(network.clone()));
-    let executor =
-        Process::open(process::Setup { names: names(&network), ..process::Setup::new(&folder, launch) })?;
-    let config = Config { work: Some(Box::new(work(&machine, recipe, &settings))), ..Config::default() };
+    let keep = settings.tasks.keep(all_cores, machine.capacity.cores);
+    let names = names(&network);
+    let executor = Process::open(process::Setup { names, keep, ..process::Setup::new(&folder, launch) })?;
+    let config =
+        Config { overlay: recipe.overlay(), work: Some(Box::new(work(&machine, recipe, &settings))) };
     let reports = Arc::clone(&history);
     let driver = Driver::<Node>::new(driver::Setup {
         me,

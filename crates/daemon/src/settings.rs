@@ -8,6 +8,11 @@
 //! listen = "0.0.0.0:4433"    # where other nodes reach this one; drawn at the first start, and kept
 //! advertise = ["192.0.2.7:4433"]   # where they find it, if that is not where it listens
 //!
+//! [tasks]                    # how tasks are kept to what they were granted
+//! pin = true                 # processors of their own; as it stands, where the node has all of the machine's cores
+//! group = false              # a control group for each, where the system lets us make one
+//! cap = false                # no more memory than asked for, where control groups can see to that
+//!
 //! [machine]                  # instead of what is found
 //! cores = 4
 //! memory = "8GiB"
@@ -25,6 +30,8 @@ use shoal_model::machine::{Labels, MAX_LABELS};
 use shoal_model::units::SpanText;
 use shoal_model::{Machine, Name, Size, Span, Thousandths};
 use shoal_protocols::node::config::Recipe;
+
+use crate::executor::process::Keep;
 
 /// The recipe of a grid whose maker does not say.
 pub const RECIPE_DEFAULT: &str = "sample";
@@ -44,9 +51,35 @@ pub struct Settings {
     /// How other nodes reach it.
     #[serde(skip_serializing_if = "is_default")]
     pub network: NetworkSettings,
+    /// How tasks are kept to what they were granted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tasks: TaskSettings,
     /// What the machine is, where that is not what is found.
     #[serde(skip_serializing_if = "is_default")]
     pub machine: MachineSettings,
+}
+
+/// How tasks are kept to what they were granted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskSettings {
+    /// Whether each whole core is a processor that no other task of this node has. Where nobody says: if the node has all
+    /// of the machine's cores, for then no other node begins with the same processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<bool>,
+    /// Whether each task has a control group, where the system lets us make one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub group: bool,
+    /// Whether tasks have no more memory than they asked for, where control groups can see to that.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cap: bool,
+}
+
+impl TaskSettings {
+    /// How tasks are kept on a machine that has these cores, by a node that has those.
+    pub fn keep(self, machine: Thousandths, node: Thousandths) -> Keep {
+        Keep { pinned: self.pin.unwrap_or(machine == node), grouped: self.group, capped: self.cap }
+    }
 }
 
 /// How other nodes reach a node.
@@ -255,7 +288,8 @@ mod tests {
         assert!(Settings::load(folder.path()).unwrap().is_none());
         let machine = MachineSettings { cores: Some(Thousandths::whole(3)), ..MachineSettings::default() };
         let network = NetworkSettings { listen: "127.0.0.1:7".parse().ok(), ..NetworkSettings::default() };
-        let settings = Settings { recipe: Some("asap".to_owned()), time: None, network, machine };
+        let tasks = TaskSettings { pin: Some(false), ..TaskSettings::default() };
+        let settings = Settings { recipe: Some("asap".to_owned()), time: None, network, tasks, machine };
         settings.save(folder.path()).unwrap();
         assert_eq!(Settings::load(folder.path()).unwrap(), Some(settings));
         fs::write(folder.path().join("node.toml"), "recipe = 'asap'\ncroes = 3\n").unwrap();
@@ -271,6 +305,14 @@ mod tests {
         assert!(matches!(made.recipe(Some("sample")), Err(SettingsError::OtherRecipe { .. })));
         let error = Settings::default().recipe(Some("smaple")).unwrap_err().to_string();
         assert!(error.contains("sample"), "{error}");
+    }
+
+    #[test]
+    fn tasks_are_pinned_by_a_node_that_has_the_whole_machine_unless_it_is_told_otherwise() {
+        let [two, four] = [2, 4].map(Thousandths::whole);
+        let pinned = |pin, node| TaskSettings { pin, ..TaskSettings::default() }.keep(four, node).pinned;
+        assert!(pinned(None, four) && !pinned(None, two));
+        assert!(!pinned(Some(false), four) && pinned(Some(true), two));
     }
 
     #[test]

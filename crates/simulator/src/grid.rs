@@ -227,7 +227,7 @@ impl<P: NodeLike> Grid<P> {
     fn meet_by_ants(&mut self, nodes: usize, overlay: &overlay::Config, seed: u64) {
         let config = match overlay {
             overlay::Config::BlatantS(config) => *config,
-            overlay::Config::Cyclon(_) => Default::default(),
+            overlay::Config::Cyclon(_) | overlay::Config::Can(_) => Default::default(),
         };
         let settled = settle(nodes, seed, config);
         for index in 0..nodes {
@@ -285,6 +285,8 @@ fn graph_kind(overlay: &overlay::Config) -> (u8, bool) {
     match overlay {
         overlay::Config::Cyclon(cyclon) => (cyclon.cache, false),
         overlay::Config::BlatantS(_) => (2, true),
+        // One that knows the way to a zone will do.
+        overlay::Config::Can(_) => (1, false),
     }
 }
 

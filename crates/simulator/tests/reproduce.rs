@@ -7,7 +7,16 @@ use std::num::NonZeroU32;
 use shoal_simulator::reproduce::{self, Error, Paper, Report, Reproduction, Settings};
 
 fn tiny() -> Settings {
-    Settings { only: None, quick: false, seeds: None, trace: None, hosts: None, threads: 2, tiny: true }
+    Settings {
+        only: None,
+        quick: false,
+        seeds: None,
+        trace: None,
+        hosts: None,
+        threads: 2,
+        keep: None,
+        tiny: true,
+    }
 }
 
 fn only(prefix: &str) -> Settings {
@@ -176,6 +185,22 @@ fn every_id_of_aria_is_found_once_and_threads_change_nothing() {
     {
         assert!(one.figures.iter().any(|figure| figure.name == named), "no figure {named}");
     }
+}
+
+#[test]
+fn every_claim_of_tri_pronged_is_found_once_and_threads_change_nothing() {
+    let make = |threads| {
+        let settings = Settings { threads, ..tiny() };
+        Reproduction::prepare(Paper::TriPronged, &settings).unwrap().carry_out(&|_| {}).unwrap()
+    };
+    let (one, two) = (make(1), make(2));
+    let known: Vec<&str> = Paper::TriPronged.known().iter().map(|known| known.id).collect();
+    let found: Vec<&str> = one.findings.iter().map(|finding| finding.id).collect();
+    assert_eq!(found, known);
+    assert!(one.findings.iter().all(|finding| finding.holds.is_some()), "each claim is judged");
+    assert_eq!(bytes(&one), bytes(&two));
+    let figures: Vec<&str> = one.figures.iter().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(figures, ["fig3", "fig4a", "fig4b", "fig5"]);
 }
 
 #[test]

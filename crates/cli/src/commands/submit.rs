@@ -7,7 +7,7 @@ use shoal_model::{Envelope, Job, Nonce, Span};
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::job::{JobRef, What};
+use crate::job::{JobRef, Wanted, What};
 use crate::show::{self, Clock};
 
 /// What to submit.
@@ -20,12 +20,37 @@ pub struct Arguments {
     plan: SpanText,
 }
 
-/// Submits a job.
+/// Submits a job, or all of a file.
 pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
-    let (job, after) = arguments.what.read()?;
+    let mut jobs = arguments.what.read_all()?;
     let client = context.client()?;
-    let status = submit(&client, job, &after, arguments.plan.0)?;
-    context.output.print(&status, || format!("{}  {}", status.id, show::promise(&status, &Clock::read())))
+    let line = |status: &JobStatus| format!("{}  {}", status.id, show::promise(status, &Clock::read()));
+    if jobs.len() == 1 {
+        let Wanted { job, after, .. } = jobs.remove(0);
+        let status = submit(&client, job, &after, arguments.plan.0)?;
+        return context.output.print(&status, || line(&status));
+    }
+    let mut taken: Vec<JobStatus> = Vec::new();
+    for Wanted { mut job, after, fellows } in jobs {
+        let mut all = job.after.take().map(|after| *after).unwrap_or_default();
+        all.0.extend(fellows.into_iter().map(|(place, ended)| (taken[place].id, ended)));
+        job.after = (!all.0.is_empty()).then(|| Box::new(all));
+        match submit(&client, job, &after, arguments.plan.0) {
+            Ok(status) => taken.push(status),
+            Err(error) => {
+                // What was taken before it goes its way; whoever wants it back must know its id.
+                let number = taken.len() + 1;
+                let told = error.hint(format!("this is job {number} of the file"));
+                let ids: Vec<String> = taken.iter().map(|status| status.id.to_string()).collect();
+                return Err(if ids.is_empty() {
+                    told
+                } else {
+                    told.hint(format!("those before it were submitted: {}", ids.join(" ")))
+                });
+            }
+        }
+    }
+    context.output.print(&taken, || taken.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// Submits a job, with the jobs that it is to start after.

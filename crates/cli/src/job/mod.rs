@@ -1,11 +1,13 @@
 //! A job as the command line describes it: flags, a job file, or a script with `#SHOAL` lines.
 
+mod file;
 mod flags;
 mod script;
 
 use std::path::{Path, PathBuf};
 
 use shoal_model::Job;
+use shoal_model::job::Ended;
 
 pub use flags::{Flags, JobRef, now};
 
@@ -30,15 +32,43 @@ pub struct What {
 impl What {
     /// The job, and the jobs that it is to start after as they were given.
     pub fn read(self) -> Result<(Job, Vec<JobRef>), Error> {
+        let mut jobs = self.read_all()?.into_iter();
+        match (jobs.next(), jobs.len()) {
+            (Some(Wanted { job, after, .. }), 0) => Ok((job, after)),
+            (_, more) => Err(Error::config(format!("the file has {} jobs, and one is expected", more + 1))
+                .hint("`shoal submit` takes files with several")),
+        }
+    }
+
+    /// All jobs, in the order of the file; only a job file can have several.
+    pub fn read_all(self) -> Result<Vec<Wanted>, Error> {
         let What { file, command, flags } = self;
-        let Some(path) = file else { return flags.apply(Job::command(command)) };
+        let one = |(job, after): (Job, Vec<JobRef>)| vec![Wanted { job, after, fellows: Vec::new() }];
+        let Some(path) = file else { return flags.apply(Job::command(command)).map(one) };
         let text = read(&path)?;
         if path.extension().is_some_and(|extension| extension == "toml") {
-            return flags.apply(from_toml(&path, &text)?);
+            let jobs = file::read(&path, &text)?.into_iter();
+            return jobs
+                .map(|(job, fellows)| {
+                    let (job, after) = flags.clone().apply(job)?;
+                    Ok(Wanted { job, after, fellows })
+                })
+                .collect();
         }
         let own = script::flags(&path.display().to_string(), &text)?;
-        own.with(flags).apply(Job::script(text))
+        own.with(flags).apply(Job::script(text)).map(one)
     }
+}
+
+/// A job that is to be submitted.
+#[derive(Debug)]
+pub struct Wanted {
+    /// The job.
+    pub job: Job,
+    /// The jobs that it is to start after, as they were given.
+    pub after: Vec<JobRef>,
+    /// The same of jobs before it in the same file, by their places, from 0.
+    pub fellows: Vec<(usize, Ended)>,
 }
 
 fn read(path: &Path) -> Result<String, Error> {
@@ -66,18 +96,6 @@ fn read(path: &Path) -> Result<String, Error> {
             })
         }
     }
-}
-
-fn from_toml(path: &Path, text: &str) -> Result<Job, Error> {
-    toml::from_str::<Job>(text).map_err(|error| {
-        let told = Error::config(format!("{}: {}", path.display(), error.to_string().trim_end()));
-        let unknown = error.message().strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
-        let known = ["command", "script"].into_iter().chain(shoal_model::Field::ALL.iter().map(|f| f.name()));
-        match unknown.and_then(|unknown| nearest(unknown, known)) {
-            Some(near) => told.hint(format!("did you mean `{near}`?")),
-            None => told,
-        }
-    })
 }
 
 /// The word that was probably meant.

@@ -103,6 +103,8 @@ pub fn job(job: &JobStatus, clock: &Clock) -> Table {
     line("name", job.name.clone());
     line("state", Some(job.state.to_string()));
     line("because", job.reason.clone());
+    let counts = job.counts.iter().map(|(state, count)| format!("{count} {state}"));
+    line("its jobs", Some(counts.collect::<Vec<_>>().join(", ")));
     line("runs", Some(job.command.clone()));
     line("needs", Some(format!("{} node(s) with {}, for {} at most", job.nodes, job.resources, job.limit)));
     line(

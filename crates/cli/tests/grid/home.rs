@@ -212,8 +212,13 @@ impl Drop for Node {
 
 /// A node that enters the grid of another.
 pub fn joined(first: &Node) -> Node {
+    joined_with(first, &[])
+}
+
+/// The same, started with these flags.
+pub fn joined_with(first: &Node, flags: &[&str]) -> Node {
     let ticket = first.says(&["ticket"]);
-    let node = Node::start(&["--join", ticket.trim()]);
+    let node = Node::start(&[&["--join", ticket.trim()], flags].concat());
     wait_until("the two know each other", || {
         let knows = |node: &Node| node.json(&["nodes"])["nodes"].as_array().map_or(0, Vec::len) >= 2;
         (knows(first) && knows(&node)).then_some(())

@@ -6,5 +6,6 @@ mod home;
 mod interface;
 mod jobs;
 mod lives;
+mod more;
 mod recipes;
 mod several;

@@ -37,12 +37,14 @@ fn proactive_runs_jobs_by_what_the_user_finds_best() {
 }
 
 #[test]
-fn aria_runs_jobs_and_says_that_it_runs_no_gangs() {
-    let (first, _second) = runs_jobs("aria");
-    let gang = first.shoal(&["submit", "--nodes", "2", "--", "true"]);
-    assert_eq!(gang.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&gang.stderr).into_owned();
-    assert!(said.contains("nodes") && said.contains("aria"), "{said}");
+fn recipes_with_queues_run_jobs_and_say_that_they_run_no_gangs() {
+    for recipe in ["aria", "tri-pronged"] {
+        let (first, _second) = runs_jobs(recipe);
+        let gang = first.shoal(&["submit", "--nodes", "2", "--", "true"]);
+        assert_eq!(gang.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&gang.stderr).into_owned();
+        assert!(said.contains("nodes") && said.contains(recipe), "{said}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Several nodes, as real processes with real sockets: they let each other in, plan together and answer for each other.
 
-use super::home::{Node, joined, wait_until};
+use super::home::{Node, joined, joined_with, wait_until};
 
 #[test]
 fn second_node_joins_with_one_command_and_gangs_run_on_both() {
@@ -103,4 +103,29 @@ fn ticket_lets_in_one_machine_once() {
     let output = second.shoal(&words);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("another grid"), "{said}");
+}
+
+#[test]
+fn node_that_leaves_is_given_nothing_more_and_ends_what_it_has() {
+    let first = Node::start(&["--cores", "1"]);
+    let second = joined_with(&first, &["--cores", "1"]);
+    let own = second.json(&["nodes"])["nodes"][0]["id"].as_str().unwrap().to_owned();
+    // One on each: the second has something to end before it may go.
+    let busy: Vec<String> = (0..2).map(|_| first.submit(&["--time", "20s"], "sleep 4")).collect();
+    for job in &busy {
+        first.await_state(job, "running");
+    }
+    let mut leaving = super::home::shoal(&second.home()).arg("leave").spawn().unwrap();
+    let info = || serde_json::from_str::<serde_json::Value>(&second.get("/v1").body).unwrap();
+    wait_until("the second is leaving", || (info()["leaving"] == true).then_some(()));
+    for _ in 0..5 {
+        let job = first.submit(&["--time", "20s"], "true");
+        let status = first.json(&["status", &job]);
+        let nodes = status["planned"]["nodes"].as_array().unwrap();
+        assert!(!nodes.iter().any(|node| node == own.as_str()), "{status}");
+    }
+    for job in &busy {
+        first.await_state(job, "finished");
+    }
+    assert!(leaving.wait().unwrap().success());
 }

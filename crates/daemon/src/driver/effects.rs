@@ -1,5 +1,7 @@
 //! Carries out what a node asks for: in order, and nothing past a record that is not durable.
 
+use std::collections::VecDeque;
+
 use shoal_model::{NodeId, Time};
 use shoal_protocols::{KeyOf, Out, Protocol};
 
@@ -11,6 +13,10 @@ use crate::store::{self, Store};
 
 /// A node's hands.
 pub(super) struct Effects<P: Protocol> {
+    /// The node itself.
+    pub me: NodeId,
+    /// What it said to itself and has not heard yet.
+    pub own: VecDeque<P::Message>,
     /// The time of the turn.
     pub now: Time,
     pub timers: Timers<P::Timer>,
@@ -80,7 +86,12 @@ impl<P: Protocol> Effects<P> {
 
 impl<P: Protocol> Out<P> for Effects<P> {
     fn send(&mut self, to: NodeId, message: P::Message) {
-        self.ask(Effect::Send(to, message));
+        if to == self.me {
+            // It does not leave the node, so that it waits for no write: what follows from it waits, and is lost with it.
+            self.own.push_back(message);
+        } else {
+            self.ask(Effect::Send(to, message));
+        }
     }
 
     fn wake(&mut self, at: Time, timer: P::Timer) {

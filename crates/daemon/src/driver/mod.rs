@@ -11,13 +11,18 @@
 //! turn writes is made durable by one sync; effects asked for before its first write have left by then, those after
 //! wait for it. A slow disk thus makes larger groups, not a longer queue of syncs.
 //!
+//! What the node says to itself, and what it wants to be reminded of at once, is part of the same turn: on a grid of one a
+//! job is accepted, planned and promised by one sync instead of one for each step.
+//!
 //! A store that fails stops the node for good. Nothing is retried: after a failed sync nobody knows what is on the
 //! disk, and only a new life that reads it can tell.
 
 mod effects;
 mod timers;
 
+use std::collections::VecDeque;
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use shoal_model::{NodeId, Time};
 use shoal_protocols::{Chance, Ctx, Input, Protocol};
@@ -29,6 +34,9 @@ use crate::network::Network;
 use crate::store::{self, Store};
 use effects::{Effect, Effects};
 use timers::Timers;
+
+/// What a node may say to itself in one turn before others have theirs.
+const OWN_MAX: usize = 4_096;
 
 /// A node, and all through which it reaches the world.
 pub struct Driver<P: Protocol> {
@@ -84,6 +92,8 @@ impl<P: Protocol> Driver<P> {
         let Setup { me, config, records, chance, clock, store, network, executor, reports } = setup;
         let inbox = Inbox::new();
         let effects = Effects {
+            me,
+            own: VecDeque::new(),
             now: clock.now(),
             timers: Timers::new(),
             mailbox: inbox.mailbox(),
@@ -113,9 +123,12 @@ impl<P: Protocol> Driver<P> {
     fn drive(&mut self) -> Result<(), store::Error> {
         self.turn(self.clock.now(), [Entry::Input(Input::Boot)])?;
         loop {
-            let until = self.effects.timers.next().map(|at| self.clock.instant(at));
-            // A timer that is due later than the system can count is never due.
-            let arrived = self.inbox.take(until.flatten());
+            let until = match self.effects.own.is_empty() {
+                // A timer that is due later than the system can count is never due.
+                true => self.effects.timers.next().and_then(|at| self.clock.instant(at)),
+                false => Some(Instant::now()),
+            };
+            let arrived = self.inbox.take(until);
             let now = self.clock.now();
             let due = std::iter::from_fn(|| self.effects.timers.take_due(now)).collect();
             let entries = in_order(self.me, now, arrived.entries, due);
@@ -128,22 +141,42 @@ impl<P: Protocol> Driver<P> {
 
     fn turn(&mut self, now: Time, entries: impl IntoIterator<Item = Entry<P>>) -> Result<(), store::Error> {
         self.effects.now = now;
+        let mut looks = Vec::new();
         for entry in entries {
             match entry {
-                Entry::Input(input) => {
-                    let mut ctx = Ctx::new(now, self.me, &mut self.chance, &mut self.effects);
-                    self.core.handle(input, &mut ctx);
-                }
-                Entry::Look(look) => {
-                    let answer = look(&self.core);
-                    self.effects.ask(Effect::Answer(answer));
-                }
-            }
-            if self.effects.failure.is_some() {
-                break;
+                Entry::Input(input) => self.give(input),
+                Entry::Look(look) => looks.push(look),
             }
         }
+        self.hear_itself();
+        for look in looks {
+            let answer = look(&self.core);
+            self.effects.ask(Effect::Answer(answer));
+        }
         self.effects.commit()
+    }
+
+    /// Gives the core what it said to itself, and what it wants to be reminded of by now.
+    fn hear_itself(&mut self) {
+        let now = self.effects.now;
+        for _ in 0..OWN_MAX {
+            let next = match self.effects.own.pop_front() {
+                Some(message) => Input::Message { from: self.me, message },
+                None => match self.effects.timers.take_due(now) {
+                    Some((_, timer)) => Input::Timer(timer),
+                    None => return,
+                },
+            };
+            self.give(next);
+        }
+    }
+
+    /// Has the core handle an input; nothing more after a write that failed.
+    fn give(&mut self, input: Input<P>) {
+        if self.effects.failure.is_none() {
+            let mut ctx = Ctx::new(self.effects.now, self.me, &mut self.chance, &mut self.effects);
+            self.core.handle(input, &mut ctx);
+        }
     }
 }
 
@@ -204,14 +237,16 @@ fn in_order<P: Protocol>(
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use rand_xoshiro::rand_core::SeedableRng;
-    use shoal_protocols::Never;
+    use shoal_model::{Envelope, Job, Machine, Nonce, Resources, Span};
+    use shoal_protocols::node::{self, Node};
     use shoal_protocols::overlay::cyclon::{self, Cycle, Cyclon, Message};
+    use shoal_protocols::{Never, Shared};
 
     use super::*;
-    use crate::{Idle, Switchboard};
+    use crate::{Idle, Pretend, Switchboard};
 
     /// A store that sees at its sync whether somebody was answered before.
     struct Witness(Arc<AtomicBool>);
@@ -252,6 +287,57 @@ mod tests {
         driver.turn(Time::ZERO, [look]).unwrap();
 
         assert!(answered.load(Ordering::SeqCst));
+    }
+
+    /// A store that counts its syncs.
+    struct Counting(Arc<AtomicUsize>);
+
+    impl Store<node::Record> for Counting {
+        fn save(&mut self, _record: &node::Record) -> Result<(), store::Error> {
+            Ok(())
+        }
+
+        fn erase(&mut self, _key: &node::Key) -> Result<(), store::Error> {
+            Ok(())
+        }
+
+        fn sync(&mut self) -> Result<(), store::Error> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn job_on_a_grid_of_one_is_accepted_and_planned_by_one_sync() {
+        let work = node::config::Work {
+            machine: Machine::with_capacity(Resources::cores(2)),
+            recipe: node::config::Recipe::named("sample").unwrap(),
+            commit: Default::default(),
+            heartbeat: Default::default(),
+            limit_default: Span::from_hours(1),
+            eager: true,
+        };
+        let syncs = Arc::new(AtomicUsize::new(0));
+        let (me, clock) = (NodeId(1), Clock::new());
+        let mut driver = Driver::<Node>::new(Setup {
+            me,
+            config: node::Config { work: Some(Box::new(work)), ..Default::default() },
+            records: vec![],
+            chance: Chance::seed_from_u64(1),
+            clock,
+            store: Box::new(Counting(Arc::clone(&syncs))),
+            network: Box::new(Switchboard::<Node>::new().line(me, Chance::seed_from_u64(2))),
+            executor: Box::new(Pretend::new().unwrap()),
+            reports: Box::new(|_, _| ()),
+        });
+        driver.turn(clock.now(), [Entry::Input(Input::Boot)]).unwrap();
+        let envelope = Envelope::new(Job::command(["true"]), Nonce([1; 16])).unwrap();
+        let id = envelope.id();
+        let submit = node::Command::Submit(Shared::new(envelope));
+        driver.turn(clock.now(), [Entry::Input(Input::Command(submit))]).unwrap();
+
+        assert!(matches!(driver.core.job(id).unwrap().phase(), node::Phase::Placed { .. }));
+        assert_eq!(syncs.load(Ordering::SeqCst), 1);
     }
 
     #[test]

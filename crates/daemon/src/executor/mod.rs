@@ -2,6 +2,7 @@
 
 pub mod pretend;
 pub mod process;
+pub mod raw;
 
 use shoal_model::Time;
 use shoal_protocols::{Never, Protocol};

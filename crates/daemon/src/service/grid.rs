@@ -9,7 +9,7 @@ use shoal_api::{
 use shoal_model::calendar::{State, View};
 use shoal_model::units::{SpanText, TimeText};
 use shoal_model::{Machine, NodeId, Resources, Span, Time};
-use shoal_protocols::node::Node;
+use shoal_protocols::node::{Command, Node};
 
 use super::jobs::until;
 use super::{Service, Wrong};
@@ -152,7 +152,10 @@ impl Service {
     ///
     /// Asked again until it is done.
     pub async fn leave(&self, now: bool) -> Result<Leaving, Wrong> {
-        self.leaving.store(true, Ordering::SeqCst);
+        if !self.leaving.swap(true, Ordering::SeqCst) {
+            // Nobody else finds a place here any more.
+            self.mailbox.command(Command::Drain)?;
+        }
         let (open, running) = self.busy().await?;
         let done = now || (open == 0 && running == 0);
         if done {

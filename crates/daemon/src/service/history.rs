@@ -165,6 +165,12 @@ impl History {
         self.shared.lock().stories.get(&job).cloned()
     }
 
+    /// How far jobs have come, as far as there is a story of them.
+    pub fn states(&self, jobs: &[JobId]) -> Vec<Option<State>> {
+        let inner = self.shared.lock();
+        jobs.iter().map(|job| inner.stories.get(job).map(Story::state)).collect()
+    }
+
     /// The jobs whose ids begin so, at most so many.
     pub fn beginning(&self, prefix: &str, most: usize) -> Vec<JobId> {
         let Some(first) = first_id(prefix) else { return Vec::new() };

@@ -1,8 +1,10 @@
 //! What users ask about jobs that this node accepted: status, lists, waiting, taking back; and how a job is found.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use shoal_api::{JobPage, JobStatus, PAGE_DEFAULT, PAGE_MAX, Problem, State, Until};
+use shoal_model::job::Array;
 use shoal_model::units::SpanText;
 use shoal_model::{JobId, NodeId, Span, Time};
 use shoal_protocols::node::{Command, Phase, Refusal};
@@ -16,6 +18,10 @@ use crate::elsewhere::{PATIENCE, Question, Reply};
 const CANDIDATES_MAX: usize = 10;
 /// Jobs that are looked at for one page of those with a given name.
 const SCAN_MAX: usize = 10_000;
+/// Jobs of an array that are counted; of a larger one only how many have ended is told.
+const COUNTED_MAX: u32 = 200_000;
+/// How many of them at once.
+const COUNTED_AT_ONCE: usize = 1_000;
 /// The longest that an answer is waited for in one go.
 pub const WAIT_MAX: Span = Span::from_mins(1);
 
@@ -48,6 +54,35 @@ impl Service {
         let facts = self.look(move |node| view::facts(node, job)).await?;
         let facts = facts.ok_or_else(|| Wrong::unknown(&job.to_string()))?;
         Ok(view::status(&facts, self.history.story(job).as_ref(), self.view()))
+    }
+
+    /// The same, and of an array how many of its jobs are in each state.
+    pub async fn counted_status(&self, job: JobId) -> Result<JobStatus, Wrong> {
+        let mut status = self.status(job).await?;
+        let envelope = self.look(move |node| Some(node.job(job)?.envelope().clone())).await?;
+        let array = envelope.as_ref().and_then(|envelope| envelope.job().array.as_ref());
+        // One job of an array has its envelope too.
+        if let Some(array) = array.filter(|_| status.array.is_none()) {
+            status.counts = self.counts(job, array);
+        }
+        Ok(status)
+    }
+
+    /// How many jobs of an array are in each state; those of which nothing is known yet wait.
+    fn counts(&self, job: JobId, array: &Array) -> BTreeMap<State, u64> {
+        if array.tasks() > COUNTED_MAX {
+            return BTreeMap::new();
+        }
+        let indexes = std::iter::successors(array.next(None), |&index| array.next(Some(index)));
+        let ids: Vec<JobId> = indexes.map(|index| job.of_index(index)).collect();
+        let mut counts = BTreeMap::new();
+        // In parts, so that nobody else waits long.
+        for some in ids.chunks(COUNTED_AT_ONCE) {
+            for state in self.history.states(some) {
+                *counts.entry(state.unwrap_or(State::Waiting)).or_default() += 1;
+            }
+        }
+        counts
     }
 
     /// A page of the jobs that this node accepted.

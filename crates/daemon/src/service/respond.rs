@@ -34,7 +34,7 @@ impl Service {
     pub async fn answer_here(self: &Arc<Self>, question: Question) -> Result<Reply, Wrong> {
         Ok(match question {
             Question::Find { prefix } => Reply::json(200, &self.owned_beginning(&prefix).await?),
-            Question::Status { job } => Reply::json(200, &self.status(job).await?),
+            Question::Status { job } => Reply::json(200, &self.counted_status(job).await?),
             Question::Cancel { job } => Reply::json(200, &self.cancel(job).await?),
             Question::Hold { job } => Reply::json(200, &self.hold(job).await?),
             Question::Release { job } => Reply::json(200, &self.release(job).await?),

@@ -104,6 +104,7 @@ pub fn status(facts: &Facts, story: Option<&Story>, setting: Setting) -> JobStat
         durability: 1,
         array: facts.of_array.map(|(array, _)| array),
         index: facts.of_array.map(|(_, index)| index),
+        counts: Default::default(),
         accepted: story.and_then(Story::accepted).map(TimeText),
         promised: story.and_then(Story::promised).map(TimeText),
         started: started.map(|(_, last)| TimeText(last)),

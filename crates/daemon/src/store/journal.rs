@@ -5,6 +5,8 @@
 //! - Opening replays the journal. A frame that a crash tore off at the end is cut away and told; its sync never
 //!   returned, so nobody was promised anything. Since a frame is begun only when the one before it is durable, a bad
 //!   frame with a sound one behind it was durable once: that is damage, and the node must not go on without it.
+//! - A journal that [grows ahead](Journal::grow_ahead) is longer than what is in it, and ends with zeros: a sync after which
+//!   the file is longer has to write where the file lies too, which takes many times as long.
 //! - Once more than half of the file is out of date, [`Store::tidy`] writes what counts into a new file and puts
 //!   it in place by renaming. It takes the time of copying all records.
 //!
@@ -14,6 +16,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use minicbor::{Decoder, Encode, Encoder};
@@ -40,6 +43,10 @@ pub struct Journal<R: Record> {
     salt: Salt,
     /// Where the next frame begins; all before is durable after a sync.
     end: u64,
+    /// The bytes of the file, those ahead included.
+    length: u64,
+    /// How many zeros are written ahead at once.
+    ahead: u64,
     /// The frame to come: room for its head, then entries.
     pending: Vec<u8>,
     /// Where the entry lies that counts for each key.
@@ -108,8 +115,7 @@ impl<R: Storable> Journal<R> {
             file.write_all(&new_salt().header()).map_err(Error::io("write", &new))?;
             publish(folder, &file, &new, &path)?;
         }
-        let file =
-            OpenOptions::new().read(true).append(true).open(&path).map_err(Error::io("open", &path))?;
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(Error::io("open", &path))?;
 
         let replayed = Replay::<R>::of(&path, &file)?;
         if let Some(cut) = replayed.cut {
@@ -132,6 +138,8 @@ impl<R: Storable> Journal<R> {
             file,
             salt: replayed.salt,
             end: replayed.end,
+            length: replayed.cut.map_or(replayed.length, |cut| cut.offset),
+            ahead: 0,
             pending: vec![0; HEAD],
             index,
             live,
@@ -145,6 +153,11 @@ impl<R: Storable> Journal<R> {
     /// The bytes of the file that are durable.
     pub fn bytes(&self) -> u64 {
         self.end
+    }
+
+    /// Has the file be made longer by so many bytes at once, whenever it is full.
+    pub fn grow_ahead(&mut self, bytes: u64) {
+        self.ahead = bytes;
     }
 
     /// Adds an entry to the frame to come, and says where it will lie.
@@ -187,12 +200,35 @@ impl<R: Storable> Journal<R> {
     fn write_pending(&mut self) -> Result<(), Error> {
         if self.pending.len() > HEAD {
             self.salt.seal(&mut self.pending, self.end);
-            self.file.write_all(&self.pending).map_err(Error::io("write", &self.path))?;
+            let end = self.end + self.pending.len() as u64;
+            if end > self.length && self.ahead > 0 {
+                self.grow(end + self.ahead)?;
+            }
+            self.file.write_all_at(&self.pending, self.end).map_err(Error::io("write", &self.path))?;
             self.unsynced = true;
-            self.end += self.pending.len() as u64;
+            self.end = end;
+            self.length = self.length.max(end);
             self.pending.truncate(HEAD);
         }
         Ok(())
+    }
+
+    /// Makes the file longer, with zeros. Where there is no room for them, it goes on without.
+    fn grow(&mut self, to: u64) -> Result<(), Error> {
+        let mut from = self.length;
+        let zeros = [0; 1 << 16];
+        while from < to {
+            let some = &zeros[..zeros.len().min((to - from) as usize)];
+            if let Err(error) = self.file.write_all_at(some, from) {
+                if error.kind() == io::ErrorKind::StorageFull {
+                    break;
+                }
+                return Err(Error::io("write", &self.path)(error));
+            }
+            from += some.len() as u64;
+        }
+        self.length = from;
+        self.file.sync_all().map_err(Error::io("sync", &self.path))
     }
 
     /// Copies what counts into a new file and puts it in place of this one.
@@ -224,6 +260,7 @@ impl<R: Storable> Journal<R> {
         self.file = file;
         self.salt = salt;
         self.end = end;
+        self.length = end;
         Ok(())
     }
 
@@ -271,6 +308,7 @@ impl<R: Storable> Store<R> for Journal<R> {
 struct Replay<R: Record> {
     salt: Salt,
     end: u64,
+    length: u64,
     live: BTreeMap<R::Key, (Place, R)>,
     cut: Option<Cut>,
 }
@@ -295,18 +333,20 @@ impl<R: Storable> Replay<R> {
             BadHeader::Damaged => damaged(0, "the header does not match its checksum"),
         })?;
 
-        let mut replay = Replay { salt, end: HEADER as u64, live: BTreeMap::new(), cut: None };
+        let mut replay = Replay { salt, end: HEADER as u64, length, live: BTreeMap::new(), cut: None };
         while replay.end < length {
             let offset = replay.end;
             let left = length - offset;
             let torn = Some(Cut { offset, bytes: left });
             if left < HEAD as u64 {
-                replay.cut = torn;
+                let mut rest = vec![0; left as usize];
+                read(&mut rest)?;
+                replay.cut = torn.filter(|_| !is_zeros(&rest));
                 break;
             }
-            let mut head = [0; HEAD];
-            read(&mut head)?;
-            let Some(head) = salt.head(&head, offset) else {
+            let mut bytes = [0; HEAD];
+            read(&mut bytes)?;
+            let Some(head) = salt.head(&bytes, offset) else {
                 if left > (HEAD + PAYLOAD_MAX) as u64 {
                     return Err(damaged(
                         offset,
@@ -315,6 +355,10 @@ impl<R: Storable> Replay<R> {
                 }
                 let mut rest = vec![0; left as usize - HEAD];
                 read(&mut rest)?;
+                if is_zeros(&bytes) && is_zeros(&rest) {
+                    // Made longer ahead of its use.
+                    break;
+                }
                 if let Some(next) = salt.find(&rest, offset + HEAD as u64) {
                     return Err(damaged(
                         offset,
@@ -332,7 +376,10 @@ impl<R: Storable> Replay<R> {
             let mut payload = vec![0; head.length];
             read(&mut payload)?;
             if !head.fits(&payload) {
-                if whole < left {
+                // A crash tears the last frame only: nothing but zeros is behind it.
+                let mut rest = vec![0; ((left - whole) as usize).min(PAYLOAD_MAX)];
+                read(&mut rest)?;
+                if !is_zeros(&rest) {
                     return Err(damaged(offset, "a frame does not match its checksum"));
                 }
                 replay.cut = torn;
@@ -378,6 +425,10 @@ impl<R: Storable> Entry<R> {
     }
 }
 
+fn is_zeros(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
+}
+
 fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join("lock");
     let file = OpenOptions::new()
@@ -397,7 +448,7 @@ fn lock(folder: &Path) -> Result<File, Error> {
 fn create(folder: &Path) -> Result<(File, PathBuf), Error> {
     let new = folder.join("journal.new");
     fs::write(&new, []).map_err(Error::io("create", &new))?;
-    let file = OpenOptions::new().read(true).append(true).open(&new).map_err(Error::io("open", &new))?;
+    let file = OpenOptions::new().read(true).write(true).open(&new).map_err(Error::io("open", &new))?;
     Ok((file, new))
 }
 
@@ -429,51 +480,4 @@ fn new_salt() -> Salt {
 }
 
 #[cfg(test)]
-mod tests {
-    use minicbor::Decode;
-
-    use super::*;
-
-    #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-    struct Note(#[n(0)] u32);
-
-    impl Record for Note {
-        type Key = u32;
-
-        fn key(&self) -> u32 {
-            self.0
-        }
-    }
-
-    #[test]
-    fn journal_takes_nothing_after_a_failed_write() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path()).unwrap().journal;
-        journal.save(&Note(1)).unwrap();
-        journal.sync().unwrap();
-
-        let sound = std::mem::replace(&mut journal.file, File::open(folder.path().join("journal")).unwrap());
-        journal.save(&Note(2)).unwrap();
-        assert!(matches!(journal.sync(), Err(Error::Io { doing: "write", .. })));
-        journal.file = sound;
-        assert!(matches!(journal.sync(), Err(Error::Failed(_))));
-        assert!(matches!(journal.save(&Note(3)), Err(Error::Failed(_))));
-
-        drop(journal);
-        assert_eq!(Journal::<Note>::open(folder.path()).unwrap().records, [Note(1)]);
-    }
-
-    #[test]
-    fn damage_is_not_copied_by_compaction() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal");
-        let mut journal = Journal::open(folder.path()).unwrap().journal;
-        journal.save(&Note(1)).unwrap();
-        journal.sync().unwrap();
-
-        let mut bytes = fs::read(&path).unwrap();
-        *bytes.last_mut().unwrap() ^= 1;
-        fs::write(&path, bytes).unwrap();
-        assert!(matches!(journal.once(Journal::compact), Err(Error::Damaged { .. })));
-    }
-}
+mod tests;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use shoal_daemon::network::wire::{self, HEAD, Head};
 use shoal_model::job::{After, Ended};
-use shoal_model::{Envelope, Job, JobId, NodeId, Nonce, Time};
+use shoal_model::{Envelope, Job, JobId, Machine, Needs, NodeId, Nonce, Resources, Span, Time};
 use shoal_protocols::node::{Command, Message, Node, config};
-use shoal_protocols::overlay::{self, blatant_s, cyclon};
-use shoal_protocols::scheduling::{aria, asap, proactive};
+use shoal_protocols::overlay::{self, blatant_s, can, cyclon};
+use shoal_protocols::scheduling::{aria, asap, proactive, tri_pronged};
 use shoal_protocols::{Message as _, Shared};
 use shoal_simulator::faults::{self, Preset};
 use shoal_simulator::grid::Grid;
@@ -22,8 +22,20 @@ fn cyclon() -> overlay::Config {
     cyclon::Config::default().into()
 }
 
+/// How jobs come: how many seconds apart, and how wide.
+#[derive(Clone, Copy)]
+struct Pace {
+    apart: u64,
+    widest: u32,
+}
+
+/// Gangs of up to six, now and then.
+const GANGS: Pace = Pace { apart: 15, widest: 6 };
+/// Jobs of one node, so many at once that they queue.
+const RUSH: Pace = Pace { apart: 1, widest: 1 };
+
 /// All that is said in a run with everything at once going wrong.
-fn said(seed: u64, overlay: overlay::Config, recipe: Option<config::Recipe>) -> Vec<Message> {
+fn said(seed: u64, overlay: overlay::Config, recipe: Option<config::Recipe>, pace: Pace) -> Vec<Message> {
     let latency = latency::Config::Uniform(latency::Uniform { min_ms: 1.0, max_ms: 50.0 });
     let faults = faults::Config { preset: Preset::Heavy, until_s: Some(600.0), ..Default::default() };
     let mut settings = settings(seed, NODES as usize, latency, faults);
@@ -35,10 +47,10 @@ fn said(seed: u64, overlay: overlay::Config, recipe: Option<config::Recipe>) -> 
     let mut grid: Grid<Node> = Grid::build(settings).expect("the network makes sense");
     let mut last: Option<(JobId, NodeId)> = None;
     for number in 0..40u8 {
-        let at = Time::from_secs(30 + 15 * u64::from(number));
+        let at = Time::from_secs(30 + pace.apart * u64::from(number));
         let entry = NodeId(1 + u64::from(number) % NODES);
         let job = Job {
-            nodes: (1 + u32::from(number) % 6).try_into().unwrap(),
+            nodes: (1 + u32::from(number) % pace.widest).try_into().unwrap(),
             environment: (number % 3 == 0).then(|| Box::new([("SEED".into(), number.to_string())].into())),
             after: last
                 .filter(|_| number % 4 == 3)
@@ -60,6 +72,10 @@ fn said(seed: u64, overlay: overlay::Config, recipe: Option<config::Recipe>) -> 
 
 fn come_back(messages: Vec<Message>, kinds: &mut BTreeSet<&'static str>) {
     assert!(messages.len() > 1_000, "{} messages are few", messages.len());
+    one_by_one(messages, kinds);
+}
+
+fn one_by_one(messages: Vec<Message>, kinds: &mut BTreeSet<&'static str>) {
     let mut bytes = Vec::new();
     for message in messages {
         bytes.clear();
@@ -71,15 +87,46 @@ fn come_back(messages: Vec<Message>, kinds: &mut BTreeSet<&'static str>) {
     }
 }
 
+/// What nodes of a CAN say only when they meet, leave, or have too much to do.
+fn needing_luck() -> Vec<Message> {
+    let machine = Shared::new(Machine::with_capacity(Resources::cores(4)));
+    let vitals = can::Vitals {
+        machine,
+        residual: Resources::cores(2),
+        running: 1,
+        waiting: 3,
+        bar: 2,
+        load: [1, 2, 3, 4],
+        required: 5_000,
+    };
+    let claim = can::Claim { zone: can::Zone::WHOLE.cut(2, 77).1, version: 9 };
+    let balloon =
+        can::Balloon { node: NodeId(4), at: Time::from_secs(5), point: [7; 6], vitals: vitals.clone() };
+    let needs = Needs::new(Resources::cores(1), Span::from_secs(60));
+    let job = JobId([3; 16]);
+    let offer = tri_pronged::Offer { job, needs, overtaken: 4, entered: Time::from_secs(6), at_once: true };
+    vec![
+        Message::Can(can::Message::Taken),
+        Message::Can(can::Message::Grant(claim)),
+        Message::Can(can::Message::Tie(Shared::new(balloon), 3)),
+        Message::Can(can::Message::Tied),
+        Message::Can(can::Message::Untie(Time::from_secs(8))),
+        Message::TriPronged(tri_pronged::Message::Offer(Shared::new(offer))),
+        Message::TriPronged(tri_pronged::Message::Answer { job, yes: true }),
+        Message::TriPronged(tri_pronged::Message::Pull { vitals: Shared::new(vitals), balance: true }),
+        Message::TriPronged(tri_pronged::Message::Nothing),
+    ]
+}
+
 #[test]
 fn every_message_of_faulty_runs_comes_back_from_its_frame() {
     let mut kinds = BTreeSet::new();
     for seed in [3, 5, 6] {
-        come_back(said(seed, cyclon(), None), &mut kinds);
+        come_back(said(seed, cyclon(), None, GANGS), &mut kinds);
     }
     for policy in [asap::Policy::Push, asap::Policy::Pull, asap::Policy::Poll] {
         let recipe = config::Recipe::Asap(asap::Config { policy, ..Default::default() });
-        come_back(said(4, cyclon(), Some(recipe)), &mut kinds);
+        come_back(said(4, cyclon(), Some(recipe), GANGS), &mut kinds);
     }
     for seed in [7, 8] {
         let recipe = config::Recipe::Aria(aria::Config {
@@ -87,16 +134,21 @@ fn every_message_of_faulty_runs_comes_back_from_its_frame() {
             threshold_ms: 1_000,
             ..aria::Config::real()
         });
-        come_back(said(seed, blatant_s::Config::default().into(), Some(recipe)), &mut kinds);
+        come_back(said(seed, blatant_s::Config::default().into(), Some(recipe), RUSH), &mut kinds);
     }
     for (seed, variant) in [(9, proactive::Variant::Proactive), (10, proactive::Variant::Basic)] {
         let recipe = config::Recipe::Proactive(proactive::Config { variant, ..proactive::Config::real() });
-        come_back(said(seed, cyclon(), Some(recipe)), &mut kinds);
+        come_back(said(seed, cyclon(), Some(recipe), GANGS), &mut kinds);
     }
+    let real = config::Recipe::TriPronged(tri_pronged::Config::real());
+    let zones = can::Config { period_ms: 2_000, ..can::Config::real() };
+    come_back(said(9, zones.into(), Some(real), GANGS), &mut kinds);
+    one_by_one(needing_luck(), &mut kinds);
     // Who holds whom is counted only where it is measured; the overlay of profiles begins with those that are known;
-    // and what is never said here needs luck.
+    // nobody here has ten thousand jobs to refuse one more; and that a move is declined needs luck.
     let rare: BTreeSet<&str> =
-        ["held", "profiles_held", "profiles_join", "profiles_walk", "profiles_welcome"].into();
+        ["held", "profiles_held", "profiles_join", "profiles_walk", "profiles_welcome", "refused", "stay"]
+            .into();
     let missing: Vec<_> =
         Message::KINDS.iter().filter(|kind| !kinds.contains(*kind) && !rare.contains(*kind)).collect();
     assert!(missing.is_empty(), "{missing:?} was never said");

@@ -44,11 +44,12 @@ fn filler() {
     let filled = std::io::copy(&mut std::io::repeat(1), &mut std::fs::File::create(&other).unwrap());
     assert!(filled.is_err());
     // The records of what runs still fit: the reserve is given up for them.
-    for _ in 0..20 {
+    let spent = (0..10_000).any(|_| {
         write(&mut store, &mut next).unwrap();
         store.tidy().unwrap();
-    }
-    assert!(!room.has_reserve());
+        !room.has_reserve()
+    });
+    assert!(spent, "the log never needed more room");
     // Beyond that the node stops, and has lost nothing that it promised.
     let error = (0..100_000).find_map(|_| write(&mut store, &mut next).err()).unwrap();
     assert!(matches!(error, Error::Full(_)), "{error}");

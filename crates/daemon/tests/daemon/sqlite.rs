@@ -113,6 +113,46 @@ proptest! {
 }
 
 #[test]
+fn log_that_was_filled_before_its_use_does_not_grow_and_reads_back_wherever_it_is_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path()).unwrap().store;
+    store.fill_log();
+    let length = || fs::metadata(log(folder.path())).unwrap().len();
+    let filled = length();
+    assert_eq!(filled, shoal_daemon::store::sqlite::CHECKPOINT_BYTES);
+    let written = |folder: &Path| {
+        let bytes = fs::read(log(folder)).unwrap();
+        bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
+    };
+    let mut ends = Vec::new();
+    for key in 0..4 {
+        store.save(&note(key, "text")).unwrap();
+        store.sync().unwrap();
+        ends.push(written(folder.path()));
+    }
+    assert_eq!(length(), filled);
+    let killed = tempfile::tempdir().unwrap();
+    for (count, end) in ends.iter().enumerate() {
+        // A crash of the machine: zeros where the last commits should be, the last of them torn.
+        copy(folder.path(), killed.path());
+        damage(&log(killed.path()), |bytes| bytes[end - 100..].fill(0));
+        let records = open(killed.path()).unwrap().records;
+        assert_eq!(records.len(), count, "torn in commit {count}");
+    }
+    copy(folder.path(), killed.path());
+    assert_eq!(open(killed.path()).unwrap().records.len(), 4);
+    // Many more commits than fit: it begins anew instead of growing.
+    for round in 0..2_000 {
+        store.save(&note(round % 7, &round.to_string())).unwrap();
+        store.sync().unwrap();
+        store.tidy().unwrap();
+    }
+    assert!(length() < filled + (1 << 20), "{}", length());
+    drop(store);
+    assert_eq!(open(folder.path()).unwrap().records.len(), 7);
+}
+
+#[test]
 fn log_that_lost_commits_in_its_middle_is_refused_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path()).unwrap().store;

@@ -58,6 +58,7 @@ fn tasks_at_once_have_processors_of_their_own_also_after_a_restart_of_the_daemon
     // One more than there are processors shares them all.
     let last = all.len() as u8 + 1;
     machine.start(last, cores(1, WHICH), HOUR);
+    machine.pid_of_leader(task(last));
     go(&machine);
     for _ in 1..=last {
         assert_eq!(machine.hears().exit, Exit::Code(0));

@@ -14,10 +14,11 @@ use crate::scheduling;
 use crate::scheduling::aria::{self, Aria, Wanted};
 
 impl Node {
-    /// The recipe `aria`, if this node follows it.
+    /// The recipe `aria`, if this node follows it, or another that has jobs wait in queues in the same way.
     pub fn aria(&self) -> Option<&Aria> {
         match &self.work.as_ref()?.recipe {
             Recipe::Aria(aria) => Some(aria),
+            Recipe::TriPronged(prongs) => Some(&prongs.aria),
             Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => None,
         }
     }
@@ -30,11 +31,12 @@ impl Node {
         let Some(work) = &mut self.work else { return };
         let Work { recipe, machine, .. } = work.as_mut();
         let here = aria::Here { overlay: &self.overlay, machine };
-        let Recipe::Aria(aria) = recipe else { return };
+        let Some(aria) = recipe.aria_mut() else { return };
         let heard = ctx.layer(|ctx| tell(aria, &here, ctx));
         for event in heard {
             self.on_aria(event, ctx);
         }
+        self.queue_changed(false, ctx);
     }
 
     fn on_aria(&mut self, event: aria::Event, ctx: &mut Ctx<'_, Node>) {
@@ -44,6 +46,9 @@ impl Node {
             aria::Event::GiveUp { job, why } => self.on_given_up(job, why, ctx),
             aria::Event::Expired(job) => self.end(job, End::Expired, ctx),
             aria::Event::Lost { job, node } => self.lose(job, node, ctx),
+            aria::Event::Find { job, round, needs } => {
+                self.tell_prongs(|prongs, here, ctx| prongs.find(job, round, needs, here, ctx), ctx);
+            }
             aria::Event::Confirmed { task, owner } => {
                 if let Some(work) = &mut self.work {
                     work.tasks.entry(task).or_insert(runner::Running::waiting(owner));
@@ -198,7 +203,7 @@ impl Node {
     /// The assignee says itself that it is done with a job.
     pub(super) fn note_gone(&mut self, task: Task) {
         if let Some(work) = &mut self.work
-            && let Recipe::Aria(aria) = &mut work.recipe
+            && let Some(aria) = work.recipe.aria_mut()
         {
             aria.note_gone(task.job, task.epoch);
         }
@@ -212,11 +217,9 @@ impl Node {
     /// The owner has noted how a task ended.
     pub(super) fn forget_finished(&mut self, task: Task) {
         let Some(work) = &mut self.work else { return };
-        match &mut work.recipe {
-            Recipe::Aria(aria) => aria.note_told(task.job, task.epoch),
-            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => {
-                work.commit.forget_finished(task.job, task.epoch);
-            }
+        match work.recipe.aria_mut() {
+            Some(aria) => aria.note_told(task.job, task.epoch),
+            None => work.commit.forget_finished(task.job, task.epoch),
         }
     }
 
@@ -229,6 +232,18 @@ impl Node {
 
     pub(super) fn finish_by_aria(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
         self.tell_aria(|aria, _, ctx| aria.finish(job, epoch, ctx), ctx);
+        self.queue_changed(true, ctx);
+    }
+}
+
+impl Recipe {
+    /// Who has which jobs, where that is said as with `aria`.
+    fn aria_mut(&mut self) -> Option<&mut Aria> {
+        match self {
+            Recipe::Aria(aria) => Some(aria),
+            Recipe::TriPronged(prongs) => Some(&mut prongs.aria),
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => None,
+        }
     }
 }
 

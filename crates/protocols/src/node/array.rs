@@ -6,7 +6,7 @@
 //! array and the ends of its jobs tell the rest, and nothing is saved at a launch. An array of a million jobs is
 //! accepted with one write.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use shoal_model::JobId;
@@ -30,8 +30,8 @@ const SEEKING_MAX: usize = 8;
 pub(super) struct Progress {
     /// The last index that was launched.
     last: Option<u32>,
-    /// Those that were launched and have not ended.
-    open: BTreeSet<u32>,
+    /// Those that were launched and have not ended, with their ids: an id is a hash, and all of them are looked at often.
+    open: BTreeMap<u32, JobId>,
     /// How many have ended.
     ended: u32,
     /// How the first of them ended that did not finish.
@@ -66,14 +66,14 @@ impl Work {
         Some((self.arrays.get(&job)?.ended, self.array(job)?.tasks()))
     }
 
-    /// Whether enough jobs of an array look for places already.
-    fn is_seeking_enough(&self, array: JobId) -> bool {
-        let open = self.arrays.get(&array).into_iter().flat_map(|progress| &progress.open);
-        let seeking = open.filter(|&&index| {
-            let job = self.owned.get(&array.of_index(index));
-            job.is_some_and(|owned| owned.phase == Phase::Seeking && owned.may_seek())
-        });
-        seeking.count() >= SEEKING_MAX
+    /// How many jobs of an array look for places.
+    fn seeking(&self, array: JobId) -> usize {
+        let open = self.arrays.get(&array).into_iter().flat_map(|progress| progress.open.values());
+        open.filter(|&&job| self.is_seeking(job)).count()
+    }
+
+    fn is_seeking(&self, job: JobId) -> bool {
+        self.owned.get(&job).is_some_and(|owned| owned.phase == Phase::Seeking && owned.may_seek())
     }
 
     /// Makes the next job of an array, if it is time for one.
@@ -93,7 +93,7 @@ impl Work {
         match &self.owned.entry(id).or_insert(job).phase {
             Phase::Ended(end) => progress.note(*end),
             Phase::Seeking | Phase::Placed { .. } => {
-                progress.open.insert(index);
+                progress.open.insert(index, id);
             }
         }
         Some(id)
@@ -117,10 +117,12 @@ impl Node {
         if !self.unended(array).is_some_and(|owned| owned.may_seek()) {
             return;
         }
-        while self.work.as_ref().is_some_and(|work| !work.is_seeking_enough(array))
+        let mut seeking = self.work.as_ref().map_or(0, |work| work.seeking(array));
+        while seeking < SEEKING_MAX
             && let Some(job) = self.work.as_mut().and_then(|work| work.launch_next(array))
         {
             self.seek(job, ctx);
+            seeking += usize::from(self.work.as_ref().is_some_and(|work| work.is_seeking(job)));
         }
         let Some(work) = &self.work else { return };
         let Some((ended, jobs)) = work.progress(array) else { return };
@@ -135,7 +137,7 @@ impl Node {
     /// A job of an array has ended: another takes its turn. Not at once, because that one may end at once too, and so on.
     pub(super) fn on_element_ended(&mut self, array: JobId, index: u32, end: End, ctx: &mut Ctx<'_, Node>) {
         let Some(progress) = self.work.as_mut().and_then(|work| work.arrays.get_mut(&array)) else { return };
-        if progress.open.remove(&index) {
+        if progress.open.remove(&index).is_some() {
             progress.note(end);
             ctx.wake_at(ctx.now, Timer::Launch(array));
         }
@@ -144,6 +146,6 @@ impl Node {
     /// The jobs of an array that are under way.
     pub(super) fn elements(&self, array: JobId) -> Vec<JobId> {
         let progress = self.work.as_ref().and_then(|work| work.arrays.get(&array));
-        progress.iter().flat_map(|progress| &progress.open).map(|&index| array.of_index(index)).collect()
+        progress.iter().flat_map(|progress| progress.open.values()).copied().collect()
     }
 }

@@ -115,7 +115,7 @@ impl Node {
         let Some(work) = &mut self.work else { return };
         work.waiting.insert((start, job));
         // A recipe with queues or searches of its own moves jobs itself.
-        let queued = matches!(work.recipe, Recipe::Aria(_) | Recipe::Proactive(_));
+        let queued = matches!(work.recipe, Recipe::Aria(_) | Recipe::TriPronged(_) | Recipe::Proactive(_));
         if work.eager && !queued && !work.improving && start > ctx.now + STAYS_WITHIN {
             work.improving = true;
             ctx.wake_after(LOOK_EVERY, Timer::Improve(None));

@@ -5,9 +5,9 @@ use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Resources, Time};
 
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
-use crate::overlay::{blatant_s, cyclon};
+use crate::overlay::{blatant_s, can, cyclon};
 use crate::protocol::{self, Message as _};
-use crate::scheduling::{Stuck, aria, asap, proactive, sample};
+use crate::scheduling::{Stuck, aria, asap, proactive, sample, tri_pronged};
 use crate::shared::Shared;
 
 /// What nodes say to each other.
@@ -17,6 +17,8 @@ pub enum Message {
     Overlay(cyclon::Message),
     /// Between overlays of BLATANT-S.
     BlatantS(blatant_s::Message),
+    /// Between overlays of CAN.
+    Can(can::Message),
     /// Between coordinators and participants.
     Commit(two_phase::Message<Resources, Brief>),
     /// Between watchers and watched.
@@ -27,6 +29,8 @@ pub enum Message {
     Asap(asap::Message),
     /// Between nodes that follow the recipe `aria`.
     Aria(aria::Message),
+    /// Between nodes that follow the recipe `tri-pronged`.
+    TriPronged(tri_pronged::Message),
     /// Between nodes that follow the recipe `proactive`.
     Proactive(proactive::Message),
     /// Between a job's owner and the nodes that run it.
@@ -192,6 +196,8 @@ pub enum Command {
     Hold(JobId),
     /// A job that was held may start.
     Release(JobId),
+    /// Take no more tasks of other nodes' jobs; until the next life.
+    Drain,
 }
 
 /// What a node asked to be reminded of.
@@ -201,6 +207,8 @@ pub enum Timer {
     Overlay(cyclon::Cycle),
     /// By the overlay BLATANT-S.
     BlatantS(blatant_s::Timer),
+    /// By the overlay CAN.
+    Can(can::Timer),
     /// By the commit.
     Commit(two_phase::Timer),
     /// By the failure detector.
@@ -211,6 +219,8 @@ pub enum Timer {
     Asap(asap::Timer),
     /// By the recipe `aria`.
     Aria(aria::Timer),
+    /// By the recipe `tri-pronged`.
+    TriPronged(tri_pronged::Timer),
     /// By the recipe `proactive`.
     Proactive(proactive::Timer),
     /// As owner: look for a place again.
@@ -431,19 +441,21 @@ pub enum Refusal {
 const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 71] = {
+const KINDS: [&str; 85] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         blatant_s::Message::KINDS,
+        can::Message::KINDS,
         two_phase::Message::<Resources, Brief>::KINDS,
         heartbeat::Message::KINDS,
         sample::Message::KINDS,
         asap::Message::KINDS,
         aria::Message::KINDS,
+        tri_pronged::Message::KINDS,
         proactive::Message::KINDS,
         &["started", "ended", "noted", "inquire", "sooner", "go", "await", "over"],
     ];
-    let mut all = [""; 71];
+    let mut all = [""; 85];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;
@@ -463,21 +475,25 @@ impl protocol::Message for Message {
 
     fn kind(&self) -> usize {
         const BLATANT_S: usize = cyclon::Message::<()>::KINDS.len();
-        const COMMIT: usize = BLATANT_S + blatant_s::Message::KINDS.len();
+        const CAN: usize = BLATANT_S + blatant_s::Message::KINDS.len();
+        const COMMIT: usize = CAN + can::Message::KINDS.len();
         const HEARTBEAT: usize = COMMIT + two_phase::Message::<Resources, Brief>::KINDS.len();
         const SAMPLE: usize = HEARTBEAT + heartbeat::Message::KINDS.len();
         const ASAP: usize = SAMPLE + sample::Message::KINDS.len();
         const ARIA: usize = ASAP + asap::Message::KINDS.len();
-        const PROACTIVE: usize = ARIA + aria::Message::KINDS.len();
+        const TRI_PRONGED: usize = ARIA + aria::Message::KINDS.len();
+        const PROACTIVE: usize = TRI_PRONGED + tri_pronged::Message::KINDS.len();
         const JOB: usize = PROACTIVE + proactive::Message::KINDS.len();
         match self {
             Message::Overlay(message) => message.kind(),
             Message::BlatantS(message) => BLATANT_S + message.kind(),
+            Message::Can(message) => CAN + message.kind(),
             Message::Commit(message) => COMMIT + message.kind(),
             Message::Heartbeat(message) => HEARTBEAT + message.kind(),
             Message::Sample(message) => SAMPLE + message.kind(),
             Message::Asap(message) => ASAP + message.kind(),
             Message::Aria(message) => ARIA + message.kind(),
+            Message::TriPronged(message) => TRI_PRONGED + message.kind(),
             Message::Proactive(message) => PROACTIVE + message.kind(),
             Message::Job(JobMessage::Started(..)) => JOB,
             Message::Job(JobMessage::Ended(..)) => JOB + 1,
@@ -494,11 +510,13 @@ impl protocol::Message for Message {
         match self {
             Message::Overlay(message) => message.bytes(),
             Message::BlatantS(message) => message.bytes(),
+            Message::Can(message) => message.bytes(),
             Message::Commit(message) => message.bytes(),
             Message::Heartbeat(message) => message.bytes(),
             Message::Sample(message) => message.bytes(),
             Message::Asap(message) => message.bytes(),
             Message::Aria(message) => message.bytes(),
+            Message::TriPronged(message) => message.bytes(),
             Message::Proactive(message) => message.bytes(),
             Message::Job(_) => TASK_BYTES,
         }
@@ -508,11 +526,13 @@ impl protocol::Message for Message {
         match self {
             Message::Overlay(message) => message.mentions(mention),
             Message::BlatantS(message) => message.mentions(mention),
+            Message::Can(message) => message.mentions(mention),
             Message::Commit(message) => message.mentions(mention),
             Message::Heartbeat(message) => message.mentions(mention),
             Message::Sample(message) => message.mentions(mention),
             Message::Asap(message) => message.mentions(mention),
             Message::Aria(message) => message.mentions(mention),
+            Message::TriPronged(message) => message.mentions(mention),
             Message::Proactive(message) => message.mentions(mention),
             Message::Job(_) => {}
         }

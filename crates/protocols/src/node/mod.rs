@@ -22,6 +22,7 @@ mod after;
 mod aria;
 mod array;
 pub mod config;
+mod drain;
 mod eager;
 mod hold;
 pub mod message;
@@ -32,6 +33,7 @@ mod queues;
 mod runner;
 #[cfg(test)]
 mod tests;
+mod tri_pronged;
 mod watcher;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +44,7 @@ use shoal_model::{JobId, Machine, NodeId, Resources, Span, Time};
 use crate::commit::two_phase::{self, TwoPhase};
 use crate::guard::heartbeat::{self, Heartbeat};
 use crate::overlay::blatant_s::{self, BlatantS};
+use crate::overlay::can::{self, Can};
 use crate::overlay::cyclon::{self, Cyclon};
 use crate::overlay::{self, Overlay};
 use crate::protocol::{Ctx, Hosts, Input, Layer, Never, Protocol};
@@ -49,6 +52,7 @@ use crate::scheduling::aria::Aria;
 use crate::scheduling::asap::{Asap, Tally};
 use crate::scheduling::proactive::Proactive;
 use crate::scheduling::sample::Sample;
+use crate::scheduling::tri_pronged::TriPronged;
 use crate::scheduling::{self, Here, Recipe as _, aria as aria_recipe};
 
 pub use config::Config;
@@ -83,6 +87,8 @@ struct Work {
     eager: bool,
     /// Whether a look for better places is due.
     improving: bool,
+    /// Whether tasks of others are refused.
+    draining: bool,
     recipe: Recipe,
     commit: Commit,
     heartbeat: Heartbeat<JobId>,
@@ -104,6 +110,7 @@ enum Recipe {
     Sample(Sample),
     Asap(Box<Asap>),
     Aria(Box<Aria>),
+    TriPronged(Box<tri_pronged::Prongs>),
     Proactive(Box<Proactive>),
 }
 
@@ -128,6 +135,15 @@ impl Protocol for Node {
             overlay::Config::BlatantS(config) => {
                 Overlay::BlatantS(Box::new(BlatantS::restore(config, me, std::iter::empty())))
             }
+            overlay::Config::Can(can) => {
+                let machine = config.work.as_ref().map(|work| &work.machine);
+                let point = match can.space {
+                    can::Kind::Resources => machine.map(|machine| Can::point_of(can, me, machine)),
+                    can::Kind::Torus(_) => None,
+                };
+                let setup = can::Setup { config: *can, point };
+                Overlay::Can(Box::new(Can::restore(&setup, me, std::iter::empty())))
+            }
         };
         let work = config.work.as_ref().map(|work| Box::new(Work::restore(work, me, records)));
         let mut follows_overlay = false;
@@ -138,7 +154,8 @@ impl Protocol for Node {
                     overlay.count_holders();
                 }
             }
-            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::Proactive(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_) | Recipe::Proactive(_))
+            | None => {}
         }
         Node { overlay, follows_overlay, work }
     }
@@ -164,6 +181,7 @@ impl Protocol for Node {
             Input::Command(Command::Cancel(job)) => self.cancel(job, ctx),
             Input::Command(Command::Hold(job)) => self.hold(job, ctx),
             Input::Command(Command::Release(job)) => self.release(job, ctx),
+            Input::Command(Command::Drain) => self.drain(),
             Input::Message { from, message } => self.on_message(from, message, ctx),
             Input::Timer(timer) => self.on_timer(timer, ctx),
             Input::Done(Outcome(task, exit)) => self.on_exit(task, exit, ctx),
@@ -174,6 +192,7 @@ impl Protocol for Node {
         match &self.overlay {
             Overlay::Cyclon(cyclon) => cyclon.glance(),
             Overlay::BlatantS(blatant) => blatant.degree() as u64,
+            Overlay::Can(can) => can.degree() as u64,
         }
     }
 }
@@ -213,7 +232,7 @@ impl Node {
     pub fn schedules_carried(&self) -> Option<Tally> {
         match &self.work.as_ref()?.recipe {
             Recipe::Asap(asap) => Some(asap.tally()),
-            Recipe::Sample(_) | Recipe::Aria(_) | Recipe::Proactive(_) => None,
+            Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_) | Recipe::Proactive(_) => None,
         }
     }
 
@@ -235,13 +254,20 @@ impl Node {
                 self.tell_blatant_s(Input::Message { from, message }, ctx);
                 return;
             }
+            Message::Can(message) => {
+                self.tell_can(Input::Message { from, message }, ctx);
+                return;
+            }
             message => message,
         };
         let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.heartbeat.heard(from, ctx));
         self.on_heartbeat(heard, ctx);
+        if self.refuses(from, &message, ctx) {
+            return;
+        }
         match message {
-            Message::Overlay(_) | Message::BlatantS(_) => {}
+            Message::Overlay(_) | Message::BlatantS(_) | Message::Can(_) => {}
             Message::Commit(message) => {
                 if let two_phase::Message::Confirmed { job, epoch } = message {
                     self.note_running(from, job, epoch, ctx);
@@ -264,6 +290,10 @@ impl Node {
                     ctx,
                 );
             }
+            Message::TriPronged(message) => self.tell_prongs(
+                |prongs, here, ctx| prongs.handle(Input::Message { from, message }, here, ctx),
+                ctx,
+            ),
             Message::Proactive(message) => self.tell_proactive(
                 |proactive, here, ctx| proactive.handle(Input::Message { from, message }, here, ctx),
                 ctx,
@@ -283,6 +313,7 @@ impl Node {
         match timer {
             Timer::Overlay(timer) => self.tell_cyclon(Input::Timer(timer), ctx),
             Timer::BlatantS(timer) => self.tell_blatant_s(Input::Timer(timer), ctx),
+            Timer::Can(timer) => self.tell_can(Input::Timer(timer), ctx),
             Timer::Commit(timer) => self.tell_commit(Input::Timer(timer), ctx),
             Timer::Heartbeat(timer) => self.tell_heartbeat(Input::Timer(timer), ctx),
             Timer::Sample(timer) => self.tell_sample(Input::Timer(timer), ctx),
@@ -291,6 +322,9 @@ impl Node {
             }
             Timer::Aria(timer) => {
                 self.tell_aria(|aria, here, ctx| aria.handle(Input::Timer(timer), here, ctx), ctx)
+            }
+            Timer::TriPronged(timer) => {
+                self.tell_prongs(|prongs, here, ctx| prongs.handle(Input::Timer(timer), here, ctx), ctx)
             }
             Timer::Proactive(timer) => self
                 .tell_proactive(|proactive, here, ctx| proactive.handle(Input::Timer(timer), here, ctx), ctx),
@@ -328,6 +362,7 @@ impl Node {
         match &self.overlay {
             Overlay::Cyclon(_) => self.tell_cyclon(Input::Boot, ctx),
             Overlay::BlatantS(_) => self.tell_blatant_s(Input::Boot, ctx),
+            Overlay::Can(_) => self.tell_can(Input::Boot, ctx),
         }
     }
 
@@ -337,6 +372,7 @@ impl Node {
             Overlay::BlatantS(_) => {
                 self.tell_blatant_s(Input::Command(blatant_s::Command::Join(introducer)), ctx);
             }
+            Overlay::Can(_) => self.tell_can(Input::Command(can::Command::Join(introducer)), ctx),
         }
     }
 
@@ -345,6 +381,12 @@ impl Node {
             Overlay::Cyclon(_) => self.tell_cyclon(Input::Command(cyclon::Command::Meet(nodes)), ctx),
             Overlay::BlatantS(_) => {
                 self.tell_blatant_s(Input::Command(blatant_s::Command::Meet(nodes)), ctx);
+            }
+            // Whoever is met knows the way to a zone.
+            Overlay::Can(_) => {
+                if let Some(&introducer) = nodes.first() {
+                    self.join(introducer, ctx);
+                }
             }
         }
     }
@@ -358,6 +400,8 @@ impl Node {
                     let heard = ctx.layer(|ctx| blatant.forget(node, ctx));
                     assert!(heard.is_empty(), "who says that a node is silent need not hear it");
                 }
+                // A zone has an owner until heartbeats say otherwise.
+                Overlay::Can(_) => return,
             }
             ctx.report(Event::Silent(node));
             self.overlay_changed(ctx);
@@ -428,7 +472,7 @@ impl Node {
             Some(Recipe::Asap(_)) => {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Command(command), here, ctx), ctx);
             }
-            Some(Recipe::Aria(_)) => self.plan_by_aria(command, ctx),
+            Some(Recipe::Aria(_) | Recipe::TriPronged(_)) => self.plan_by_aria(command, ctx),
             Some(Recipe::Proactive(_)) => self.tell_proactive(
                 |proactive, here, ctx| proactive.handle(Input::Command(command), here, ctx),
                 ctx,
@@ -444,6 +488,10 @@ impl Node {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Boot, here, ctx), ctx)
             }
             Some(Recipe::Aria(_)) => self.boot_aria(ctx),
+            Some(Recipe::TriPronged(_)) => {
+                self.boot_aria(ctx);
+                self.tell_prongs(|prongs, here, ctx| prongs.handle(Input::Boot, here, ctx), ctx);
+            }
             Some(Recipe::Proactive(_)) => {
                 self.tell_proactive(|proactive, here, ctx| proactive.handle(Input::Boot, here, ctx), ctx)
             }
@@ -457,7 +505,8 @@ impl Node {
         }
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.tell_asap(Asap::overlay_changed, ctx),
-            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::Proactive(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_) | Recipe::Proactive(_))
+            | None => {}
         }
     }
 
@@ -465,7 +514,7 @@ impl Node {
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.tell_asap(Asap::calendar_changed, ctx),
             Some(Recipe::Proactive(_)) => self.tell_proactive(Proactive::calendar_changed, ctx),
-            Some(Recipe::Sample(_) | Recipe::Aria(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_)) | None => {}
         }
     }
 
@@ -525,20 +574,25 @@ impl Work {
                 Record::Aria(record) => arias.push(record),
             }
         }
-        let recipe = match config.recipe {
-            config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
-            config::Recipe::Asap(config) => Recipe::Asap(Box::new(Asap::new(config))),
-            config::Recipe::Aria(aria) => {
-                Recipe::Aria(Box::new(Aria::restore(aria, me, &config.machine, arias.into_iter())))
-            }
-            config::Recipe::Proactive(config) => Recipe::Proactive(Box::new(Proactive::new(config, me))),
-        };
+        let recipe =
+            match config.recipe {
+                config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
+                config::Recipe::Asap(config) => Recipe::Asap(Box::new(Asap::new(config))),
+                config::Recipe::Aria(aria) => {
+                    Recipe::Aria(Box::new(Aria::restore(aria, me, &config.machine, arias.into_iter())))
+                }
+                config::Recipe::TriPronged(prongs) => Recipe::TriPronged(Box::new(
+                    tri_pronged::Prongs::restore(prongs, me, &config.machine, arias.into_iter()),
+                )),
+                config::Recipe::Proactive(config) => Recipe::Proactive(Box::new(Proactive::new(config, me))),
+            };
         let setting = two_phase::Setting { config: config.commit, capacity };
         let mut work = Work {
             machine: config.machine.clone(),
             limit_default: config.limit_default,
             eager: config.eager,
             improving: false,
+            draining: false,
             recipe,
             commit: Commit::restore(&setting, me, commits.into_iter()),
             heartbeat: Heartbeat::restore(&config.heartbeat, me, std::iter::empty()),
@@ -568,6 +622,7 @@ impl Recipe {
             Recipe::Sample(_) => "sample",
             Recipe::Asap(_) => "asap",
             Recipe::Aria(_) => "aria",
+            Recipe::TriPronged(_) => "tri-pronged",
             Recipe::Proactive(_) => "proactive",
         }
     }
@@ -576,7 +631,7 @@ impl Recipe {
         match self {
             Recipe::Sample(_) => Sample::HONOURS,
             Recipe::Asap(_) => Asap::HONOURS,
-            Recipe::Aria(_) => aria_recipe::HONOURS,
+            Recipe::Aria(_) | Recipe::TriPronged(_) => aria_recipe::HONOURS,
             Recipe::Proactive(_) => Proactive::HONOURS,
         }
     }
@@ -611,9 +666,11 @@ macro_rules! hosts_without_records {
 
 hosts_without_records!(Cyclon, Overlay, Overlay);
 hosts_without_records!(BlatantS, BlatantS, BlatantS);
+hosts_without_records!(Can, Can, Can);
 hosts_without_records!(Heartbeat<JobId>, Heartbeat, Heartbeat);
 hosts_without_records!(Sample, Sample, Sample);
 hosts_without_records!(Asap, Asap, Asap);
+hosts_without_records!(TriPronged, TriPronged, TriPronged);
 hosts_without_records!(Proactive, Proactive, Proactive);
 
 impl Hosts<Commit> for Node {

@@ -14,7 +14,7 @@ impl Node {
     pub fn proactive(&self) -> Option<&Proactive> {
         match &self.work.as_ref()?.recipe {
             Recipe::Proactive(proactive) => Some(proactive),
-            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) => None,
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::TriPronged(_) => None,
         }
     }
 

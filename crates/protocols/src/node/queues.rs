@@ -5,6 +5,7 @@ use super::{Node, OWNED_MAX, Phase, Recipe};
 use crate::commit::two_phase::LOCKS_MAX;
 use crate::overlay::Overlay;
 use crate::overlay::blatant_s::LINKS_MAX;
+use crate::overlay::can::{BALLOONS_MAX, GHOSTS_MAX, NEIGHBOURS_MAX};
 use crate::overlay::cyclon::CACHE_MAX;
 
 /// Something that a node keeps.
@@ -28,6 +29,11 @@ impl Node {
                 let (remembered, most) = blatant.remembers();
                 vec![queue("links", blatant.degree(), LINKS_MAX), queue("remembered nodes", remembered, most)]
             }
+            Overlay::Can(can) => vec![
+                queue("neighbours", can.degree(), NEIGHBOURS_MAX),
+                queue("zones of the dead", can.ghosts(), GHOSTS_MAX),
+                queue("balloons", can.balloons().count(), BALLOONS_MAX),
+            ],
         };
         let Some(work) = &self.work else { return queues };
         let open = work.owned.values().filter(|owned| !matches!(owned.phase(), Phase::Ended(_))).count();
@@ -55,6 +61,11 @@ impl Node {
             Recipe::Aria(aria) => {
                 queues.push(queue("searches", aria.searches(), open));
                 queues.extend(aria.queues().map(|(name, len, most)| queue(name, len, most)));
+            }
+            Recipe::TriPronged(recipe) => {
+                queues.push(queue("searches", recipe.aria.searches(), open));
+                queues.extend(recipe.aria.queues().map(|(name, len, most)| queue(name, len, most)));
+                queues.extend(recipe.prongs.queues().map(|(name, len, most)| queue(name, len, most)));
             }
         }
         queues

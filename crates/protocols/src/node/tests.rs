@@ -307,3 +307,25 @@ fn job_is_not_in_its_own_way_when_asap_looks_for_another_place() {
         assert_eq!(line.free_during(interval, &Resources::cores(1), against), free, "{without:?}");
     }
 }
+
+#[test]
+fn draining_node_refuses_others_and_takes_its_own() {
+    let mut world = World::<Node>::new(2, config(), A_MOMENT);
+    let (me, other) = (NodeId(1), NodeId(2));
+    world.command(me, Command::Drain);
+    let (job, epoch) = (envelope(Job::command(["false"])).id(), shoal_model::Epoch(1));
+    let (start, span) = (Time::from_secs(60), Span::from_secs(60));
+    let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
+    let message = Message::Commit(two_phase::Message::Prepare(Box::new(prepare)));
+    world.tell(me, Input::Message { from: other, message });
+    let refusals = world.sent().iter().filter(|sent| {
+        let refused = two_phase::Message::Vote { job, epoch, vote: two_phase::Vote::No(None) };
+        matches!(&sent.message, Message::Commit(message) if *message == refused)
+    });
+    assert_eq!(refusals.count(), 1, "{}", world.story());
+    assert_eq!(world.core(me).commit().map(|commit| commit.locks().count()), Some(0));
+
+    world.command(me, Command::Submit(envelope(Job::command(["true"]))));
+    world.run_for(Span::from_secs(2));
+    assert!(world.story().contains("does Start"), "{}", world.story());
+}

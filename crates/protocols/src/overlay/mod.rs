@@ -1,6 +1,7 @@
 //! Overlays: how a node comes to know some of the others, and how a word gets round among them.
 
 pub mod blatant_s;
+pub mod can;
 pub mod cyclon;
 pub mod flood;
 pub mod helpers;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use shoal_model::NodeId;
 
 use blatant_s::BlatantS;
+use can::Can;
 use cyclon::Cyclon;
 
 /// How a node comes to know others, with the settings of that.
@@ -21,17 +23,19 @@ pub enum Config {
     Cyclon(cyclon::Config),
     /// See [`blatant_s`].
     BlatantS(blatant_s::Config),
+    /// See [`can`].
+    Can(can::Config),
 }
 
 impl Config {
     /// The names of all overlays.
-    pub const NAMES: &'static [&'static str] = &["cyclon", "blatant-s"];
+    pub const NAMES: &'static [&'static str] = &["cyclon", "blatant-s", "can"];
 
     /// The settings of CYCLON, if it is that.
     pub fn as_cyclon(&self) -> Option<&cyclon::Config> {
         match self {
             Config::Cyclon(config) => Some(config),
-            Config::BlatantS(_) => None,
+            Config::BlatantS(_) | Config::Can(_) => None,
         }
     }
 }
@@ -54,6 +58,12 @@ impl From<blatant_s::Config> for Config {
     }
 }
 
+impl From<can::Config> for Config {
+    fn from(config: can::Config) -> Config {
+        Config::Can(config)
+    }
+}
+
 /// Whom a node knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Overlay {
@@ -61,16 +71,23 @@ pub enum Overlay {
     Cyclon(Cyclon),
     /// Links that ants keep; apart, so that the other stays small.
     BlatantS(Box<BlatantS>),
+    /// Those whose zones touch its own.
+    Can(Box<Can>),
 }
 
 impl Overlay {
     /// The neighbours, in no particular order.
     pub fn neighbours(
         &self,
-    ) -> Neighbours<impl Iterator<Item = NodeId> + '_, impl Iterator<Item = NodeId> + '_> {
+    ) -> Neighbours<
+        impl Iterator<Item = NodeId> + '_,
+        impl Iterator<Item = NodeId> + '_,
+        impl Iterator<Item = NodeId> + '_,
+    > {
         match self {
             Overlay::Cyclon(cyclon) => Neighbours::Cyclon(cyclon.neighbours()),
             Overlay::BlatantS(blatant) => Neighbours::BlatantS(blatant.neighbours()),
+            Overlay::Can(can) => Neighbours::Can(can.neighbours()),
         }
     }
 
@@ -79,6 +96,7 @@ impl Overlay {
         match self {
             Overlay::Cyclon(cyclon) => cyclon.degree(),
             Overlay::BlatantS(blatant) => blatant.degree(),
+            Overlay::Can(can) => can.degree(),
         }
     }
 
@@ -87,6 +105,7 @@ impl Overlay {
         match self {
             Overlay::Cyclon(cyclon) => cyclon.neighbours_and_partner().collect(),
             Overlay::BlatantS(blatant) => blatant.neighbours().collect(),
+            Overlay::Can(can) => can.neighbours().collect(),
         }
     }
 
@@ -95,6 +114,7 @@ impl Overlay {
         match self {
             Overlay::Cyclon(cyclon) => cyclon.holders(),
             Overlay::BlatantS(blatant) => Some(blatant.degree() as u32),
+            Overlay::Can(can) => Some(can.degree() as u32),
         }
     }
 
@@ -102,7 +122,7 @@ impl Overlay {
     pub fn count_holders(&mut self) {
         match self {
             Overlay::Cyclon(cyclon) => cyclon.count_holders(),
-            Overlay::BlatantS(_) => {}
+            Overlay::BlatantS(_) | Overlay::Can(_) => {}
         }
     }
 
@@ -110,34 +130,50 @@ impl Overlay {
     pub fn as_cyclon(&self) -> Option<&Cyclon> {
         match self {
             Overlay::Cyclon(cyclon) => Some(cyclon),
-            Overlay::BlatantS(_) => None,
+            Overlay::BlatantS(_) | Overlay::Can(_) => None,
+        }
+    }
+
+    /// It as CAN, if it is that.
+    pub fn as_can(&self) -> Option<&Can> {
+        match self {
+            Overlay::Cyclon(_) | Overlay::BlatantS(_) => None,
+            Overlay::Can(can) => Some(can),
         }
     }
 
     /// It as BLATANT-S, if it is that.
     pub fn as_blatant_s(&self) -> Option<&BlatantS> {
         match self {
-            Overlay::Cyclon(_) => None,
+            Overlay::Cyclon(_) | Overlay::Can(_) => None,
             Overlay::BlatantS(blatant) => Some(blatant),
         }
     }
 }
 
 /// The neighbours in either overlay.
-pub enum Neighbours<C, B> {
+pub enum Neighbours<C, B, Z> {
     /// Of CYCLON.
     Cyclon(C),
     /// Of BLATANT-S.
     BlatantS(B),
+    /// Of CAN.
+    Can(Z),
 }
 
-impl<C: Iterator<Item = NodeId>, B: Iterator<Item = NodeId>> Iterator for Neighbours<C, B> {
+impl<C, B, Z> Iterator for Neighbours<C, B, Z>
+where
+    C: Iterator<Item = NodeId>,
+    B: Iterator<Item = NodeId>,
+    Z: Iterator<Item = NodeId>,
+{
     type Item = NodeId;
 
     fn next(&mut self) -> Option<NodeId> {
         match self {
             Neighbours::Cyclon(cyclon) => cyclon.next(),
             Neighbours::BlatantS(blatant) => blatant.next(),
+            Neighbours::Can(can) => can.next(),
         }
     }
 }

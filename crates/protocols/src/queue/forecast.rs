@@ -1,10 +1,11 @@
 //! When waiting jobs would end if all ran exactly to their limits: what a cost is made of.
 
-use shoal_model::{Amount, Time};
+use shoal_model::Time;
 
+use super::backfill::Shares;
 use super::{Discipline, Queue, Task};
 
-impl<K: Copy + Ord, A: Amount> Queue<K, A> {
+impl<K: Copy + Ord, A: Shares> Queue<K, A> {
     /// Tells of each waiting job, and of one more if it came now, when it would start and end if all jobs, those that
     /// run included, ran exactly to their limits. A running job that has outlived its limit is taken to end now.
     pub fn forecast(
@@ -28,7 +29,8 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
             Discipline::Fcfs(_)
             | Discipline::Sorted(_)
             | Discipline::Easy(_)
-            | Discipline::Conservative(_) => {
+            | Discipline::Conservative(_)
+            | Discipline::Backfill(_) => {
                 self.play(now, extra, &mut visit);
             }
         }
@@ -103,7 +105,7 @@ mod tests {
     type Drawn = (u32, u64, u64, i16);
 
     fn task(id: usize, &(amount, limit, deadline, priority): &Drawn) -> Task<usize, u32> {
-        let wish = Wish { deadline: Some(Time::from_secs(deadline)), priority, begin: None };
+        let wish = Wish { deadline: Some(Time::from_secs(deadline)), priority, ..Wish::default() };
         Task { wish, ..Task::new(id, amount, Span::from_secs(limit)) }
     }
 

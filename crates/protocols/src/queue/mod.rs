@@ -5,7 +5,7 @@
 //!               └──withdraw──▶ gone
 //! ```
 //!
-//! A node has a capacity that does not change, in any [`Amount`]: the resources of a machine, or a `u32` that counts
+//! A node has a capacity that does not change, in any `Amount`: the resources of a machine, or a `u32` that counts
 //! the nodes of a machine room seen as one. A job asks for a part of it and states a limit; whoever drives the queue
 //! stops it there. Plans are made with limits only: when a job will really end, nobody here knows.
 //!
@@ -23,6 +23,7 @@
 //!
 //! Left out: preemption, capacity by the hour (that is the calendar's).
 
+pub mod backfill;
 mod conservative;
 mod easy;
 mod fcfs;
@@ -37,8 +38,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use shoal_model::{Amount, Span, Time};
+use shoal_model::{Span, Time};
 
+use backfill::{Backfill, Shares};
 use conservative::Conservative;
 use easy::Easy;
 use fcfs::Fcfs;
@@ -66,6 +68,8 @@ pub enum Policy {
     Priority,
     /// Advance reservation: a job that names its begin has that time; the others fit in around, as under conservative.
     Reservation,
+    /// Whoever fits, and was overtaken as often as the first in the queue, may overtake.
+    Backfill,
 }
 
 /// A name that no policy has.
@@ -98,6 +102,12 @@ pub struct Wish {
     pub priority: i16,
     /// To start then, and not before.
     pub begin: Option<Time>,
+    /// To stand where one that entered the grid then stands.
+    pub entered: Option<Time>,
+    /// To be counted as overtaken so often.
+    pub overtaken: u32,
+    /// To start at once, past all others.
+    pub at_once: bool,
 }
 
 impl<K, A> Task<K, A> {
@@ -132,11 +142,12 @@ enum Discipline<K, A> {
     Easy(Easy<K, A>),
     Conservative(Conservative<K, A>),
     Sorted(Sorted<K, A>),
+    Backfill(Backfill<K, A>),
 }
 
 impl Policy {
     /// Every policy.
-    pub const ALL: [Policy; 7] = [
+    pub const ALL: [Policy; 8] = [
         Policy::Fcfs,
         Policy::Easy,
         Policy::Conservative,
@@ -144,6 +155,7 @@ impl Policy {
         Policy::Edf,
         Policy::Priority,
         Policy::Reservation,
+        Policy::Backfill,
     ];
 
     /// What it is called in scenarios and on the command line.
@@ -156,11 +168,12 @@ impl Policy {
             Policy::Edf => "edf",
             Policy::Priority => "priority",
             Policy::Reservation => "reservation",
+            Policy::Backfill => "backfill",
         }
     }
 }
 
-impl<K: Copy + Ord, A: Amount> Queue<K, A> {
+impl<K: Copy + Ord, A: Shares> Queue<K, A> {
     /// An idle node.
     pub fn new(policy: Policy, capacity: A) -> Queue<K, A> {
         let discipline = match policy {
@@ -171,6 +184,7 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
             Policy::Edf => Discipline::Sorted(Sorted::new(By::Deadline, capacity.clone())),
             Policy::Priority => Discipline::Sorted(Sorted::new(By::Priority, capacity.clone())),
             Policy::Reservation => Discipline::Conservative(Conservative::new(capacity.clone(), true)),
+            Policy::Backfill => Discipline::Backfill(Backfill::new(capacity.clone())),
         };
         Queue { capacity, sharers: 0, discipline }
     }
@@ -187,6 +201,7 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
             Discipline::Easy(queue) => queue.arrive(task),
             Discipline::Conservative(queue) => queue.arrive(now, task),
             Discipline::Sorted(queue) => queue.arrive(task),
+            Discipline::Backfill(queue) => queue.arrive(task),
         }
         Ok(())
     }
@@ -200,6 +215,7 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
             Discipline::Easy(queue) => queue.finish(id),
             Discipline::Conservative(queue) => queue.finish(now, id),
             Discipline::Sorted(queue) => queue.finish(id),
+            Discipline::Backfill(queue) => queue.finish(id),
         }
     }
 
@@ -212,6 +228,7 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
             Discipline::Easy(queue) => queue.withdraw(id),
             Discipline::Conservative(queue) => queue.withdraw(id),
             Discipline::Sorted(queue) => queue.withdraw(id),
+            Discipline::Backfill(queue) => queue.withdraw(id),
         }
     }
 
@@ -222,13 +239,16 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
             Discipline::Easy(queue) => queue.start(now, started),
             Discipline::Conservative(queue) => queue.start(now, started),
             Discipline::Sorted(queue) => queue.start(now, started),
+            Discipline::Backfill(queue) => queue.start(now, started),
         }
     }
 
     /// When a job starts although nothing happens then; none if only ends and arrivals start jobs.
     pub fn wake(&self) -> Option<Time> {
         match &self.discipline {
-            Discipline::Fcfs(_) | Discipline::Easy(_) | Discipline::Sorted(_) => None,
+            Discipline::Fcfs(_) | Discipline::Easy(_) | Discipline::Sorted(_) | Discipline::Backfill(_) => {
+                None
+            }
             Discipline::Conservative(queue) => queue.wake(),
         }
     }
@@ -242,7 +262,7 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
             Discipline::Fcfs(queue) => queue.planned_start(now, id),
             Discipline::Easy(queue) => queue.planned_start(now, id),
             Discipline::Conservative(queue) => queue.planned_start(id),
-            Discipline::Sorted(_) => None,
+            Discipline::Sorted(_) | Discipline::Backfill(_) => None,
         }
         .filter(|&start| start < Time::NEVER)
     }
@@ -254,6 +274,23 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
             Discipline::Easy(queue) => Box::new(queue.waiting.iter()),
             Discipline::Conservative(queue) => Box::new(queue.waiting()),
             Discipline::Sorted(queue) => Box::new(queue.waiting.iter()),
+            Discipline::Backfill(queue) => Box::new(queue.waiting.iter()),
+        }
+    }
+
+    /// How often the first in the queue was overtaken: whoever was less often may not overtake it.
+    pub fn bar(&self) -> u32 {
+        self.waiting().next().map_or(0, |first| first.wish.overtaken)
+    }
+
+    /// Keeps so much, in all, for jobs that are on their way here; only under backfill.
+    pub fn hold(&mut self, held: A) {
+        match &mut self.discipline {
+            Discipline::Backfill(queue) => queue.hold(held),
+            Discipline::Fcfs(_)
+            | Discipline::Easy(_)
+            | Discipline::Conservative(_)
+            | Discipline::Sorted(_) => {}
         }
     }
 
@@ -268,6 +305,7 @@ impl<K: Copy + Ord, A: Amount> Queue<K, A> {
             Discipline::Easy(queue) => &queue.running,
             Discipline::Conservative(queue) => &queue.running,
             Discipline::Sorted(queue) => &queue.running,
+            Discipline::Backfill(queue) => &queue.running,
         }
     }
 }

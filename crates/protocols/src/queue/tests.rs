@@ -55,7 +55,7 @@ fn unknown_policy_is_refused_by_a_list_of_the_known() {
     let error = "EASY".parse::<Policy>().unwrap_err().to_string();
     assert_eq!(
         error,
-        "no queue policy is called `EASY`: take one of fcfs, easy, conservative, sjf, edf, priority, reservation"
+        "no queue policy is called `EASY`: take one of fcfs, easy, conservative, sjf, edf, priority, reservation, backfill"
     );
 }
 
@@ -241,8 +241,11 @@ fn order(policy: Policy, tasks: &[Task<char, u32>]) -> String {
 
 #[test]
 fn shortest_earliest_or_most_important_job_comes_first_and_ties_go_by_arrival() {
-    let by =
-        |deadline: Clock, priority| Wish { deadline: Some(Time::from_secs(deadline)), priority, begin: None };
+    let by = |deadline: Clock, priority| Wish {
+        deadline: Some(Time::from_secs(deadline)),
+        priority,
+        ..Wish::default()
+    };
     let tasks = [
         wishing('a', 30, by(500, 1)),
         wishing('b', 10, by(900, 1)),

@@ -7,6 +7,7 @@ pub mod aria;
 pub mod asap;
 pub mod proactive;
 pub mod sample;
+pub mod tri_pronged;
 
 use shoal_model::calendar::Calendar;
 use shoal_model::honours::{Field, FieldSet};

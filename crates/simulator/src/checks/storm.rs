@@ -73,7 +73,10 @@ pub fn run_seed<P: NodeLike>(
     let weather = Weather { recipe, ..Weather::draw(seed) };
     let weather = match recipe {
         config::Recipe::Proactive(_) => weather.with_criteria(),
-        config::Recipe::Sample(_) | config::Recipe::Asap(_) | config::Recipe::Aria(_) => weather,
+        config::Recipe::Sample(_)
+        | config::Recipe::Asap(_)
+        | config::Recipe::Aria(_)
+        | config::Recipe::TriPronged(_) => weather,
     };
     run_weather::<P>(weather, replay)
 }
@@ -256,7 +259,7 @@ impl Weather {
             },
             faults,
             fsync,
-            overlay: Default::default(),
+            overlay: recipe.overlay(),
             start: Start::Join,
             work: config::Work {
                 machine: machines[0].clone(),

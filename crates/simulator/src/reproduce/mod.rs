@@ -15,7 +15,9 @@ mod page;
 pub(crate) mod pool;
 mod proactive;
 mod sheet;
+mod shelf;
 pub mod statistics;
+mod tri_pronged;
 mod write;
 
 use std::fmt;
@@ -35,6 +37,8 @@ pub(crate) use asap::LIBRARY as ASAP_SCENARIOS;
 pub use finding::{Finding, Known};
 pub use pool::{Progress, Tell};
 pub use sheet::Sheet;
+pub use shelf::Keep;
+use shelf::Shelf;
 pub use write::write;
 
 /// A paper whose results are run again.
@@ -44,6 +48,8 @@ pub enum Paper {
     Asap,
     /// Brocco, Malatras, Huang, Hirsbrunner: ARiA, 2010.
     Aria,
+    /// Lee, Keleher, Sussman: Decentralized dynamic scheduling, 2010.
+    TriPronged,
     /// Fiscato, Costa, Pierre: On the feasibility of decentralized grid scheduling, 2008.
     Proactive,
 }
@@ -66,6 +72,8 @@ pub struct Settings {
     pub hosts: Option<PathBuf>,
     /// How many runs are made at once.
     pub threads: usize,
+    /// Where finished runs are kept, and taken from.
+    pub keep: Option<Keep>,
     /// A much smaller grid yet, for tests of the frame; figures mean nothing then.
     #[doc(hidden)]
     pub tiny: bool,
@@ -130,6 +138,14 @@ pub enum Error {
     /// The jobs make no sense to a baseline.
     #[error(transparent)]
     Baseline(#[from] BaselineError),
+    /// Runs cannot be kept there.
+    #[error("--keep {}: {what}", folder.display())]
+    Keep {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A promise did not hold in one of the runs.
     #[error("a promise did not hold: {0}")]
     Broken(#[from] Violation),
@@ -137,13 +153,14 @@ pub enum Error {
 
 impl Paper {
     /// Every paper.
-    pub const ALL: [Paper; 3] = [Paper::Asap, Paper::Aria, Paper::Proactive];
+    pub const ALL: [Paper; 4] = [Paper::Asap, Paper::Aria, Paper::TriPronged, Paper::Proactive];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Paper::Asap => "asap",
             Paper::Aria => "aria",
+            Paper::TriPronged => "tri-pronged",
             Paper::Proactive => "proactive",
         }
     }
@@ -167,6 +184,10 @@ impl Paper {
                 "A. Brocco, A. Malatras, Y. Huang, B. Hirsbrunner: ARiA: A Protocol for Dynamic Fully Distributed \
                  Grid Meta-Scheduling, 2010"
             }
+            Paper::TriPronged => {
+                "J. Lee, P. Keleher, A. Sussman: Decentralized Dynamic Scheduling across Heterogeneous Multi-core \
+                 Desktop Grids, 2010"
+            }
             Paper::Proactive => {
                 "M. Fiscato, P. Costa, G. Pierre: On the Feasibility of Decentralized Grid Scheduling, 2008"
             }
@@ -178,6 +199,7 @@ impl Paper {
         match self {
             Paper::Asap => asap::KNOWN,
             Paper::Aria => aria::KNOWN,
+            Paper::TriPronged => tri_pronged::KNOWN,
             Paper::Proactive => proactive::KNOWN,
         }
     }
@@ -207,12 +229,14 @@ pub struct Reproduction {
     wanted: Vec<&'static str>,
     plan: Plan,
     threads: usize,
+    shelf: Shelf,
 }
 
 /// The runs of a paper.
 enum Plan {
     Asap(asap::Plan),
     Aria(aria::Plan),
+    TriPronged(tri_pronged::Plan),
     Proactive(proactive::Plan),
 }
 
@@ -223,9 +247,10 @@ impl Reproduction {
         let plan = match paper {
             Paper::Asap => Plan::Asap(asap::Plan::new(settings, &wanted)?),
             Paper::Aria => Plan::Aria(aria::Plan::new(settings, &wanted)?),
+            Paper::TriPronged => Plan::TriPronged(tri_pronged::Plan::new(settings, &wanted)?),
             Paper::Proactive => Plan::Proactive(proactive::Plan::new(settings, &wanted)?),
         };
-        Ok(Reproduction { wanted, plan, threads: settings.threads })
+        Ok(Reproduction { wanted, plan, threads: settings.threads, shelf: Shelf::open(settings)? })
     }
 
     /// How many runs there will be.
@@ -233,17 +258,19 @@ impl Reproduction {
         match &self.plan {
             Plan::Asap(plan) => plan.runs(),
             Plan::Aria(plan) => plan.runs(),
+            Plan::TriPronged(plan) => plan.runs(),
             Plan::Proactive(plan) => plan.runs(),
         }
     }
 
     /// Makes all runs and judges them.
     pub fn carry_out(self, tell: Tell<'_>) -> Result<Report, Error> {
-        let Reproduction { wanted, plan, threads } = self;
+        let Reproduction { wanted, plan, threads, shelf } = self;
         match plan {
-            Plan::Asap(plan) => plan.carry_out(wanted, threads, tell),
-            Plan::Aria(plan) => plan.carry_out(wanted, threads, tell),
-            Plan::Proactive(plan) => plan.carry_out(wanted, threads, tell),
+            Plan::Asap(plan) => plan.carry_out(wanted, &shelf, threads, tell),
+            Plan::Aria(plan) => plan.carry_out(wanted, &shelf, threads, tell),
+            Plan::TriPronged(plan) => plan.carry_out(wanted, &shelf, threads, tell),
+            Plan::Proactive(plan) => plan.carry_out(wanted, &shelf, threads, tell),
         }
     }
 }

@@ -133,6 +133,8 @@ impl Scenario {
             overlay::Config::Cyclon(cyclon) => usize::from(cyclon.cache),
             // What its ants settle at.
             overlay::Config::BlatantS(_) => 4,
+            // As many as zones touch one, on average.
+            overlay::Config::Can(_) => 12,
         }
     }
 }

@@ -9,7 +9,7 @@ use shoal_model::{Architecture, Machine, Name, Resources, Span, System, Thousand
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::config::Recipe;
-use shoal_protocols::overlay::{self, blatant_s, cyclon};
+use shoal_protocols::overlay::{self, blatant_s, can, cyclon};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -115,7 +115,7 @@ pub(super) fn read(mut document: Document<'_>, name: String) -> Result<Scenario,
         return Err(places.error("seed", format!("must be at most {}, not {seed}", i64::MAX)));
     }
     let nodes = nodes(settings.nodes, &places)?;
-    let overlay = overlay(settings.overlay, nodes, &places)?;
+    let overlay = overlay(beneath(&recipe, settings.overlay, &places)?, nodes, &places)?;
     settings.heartbeat.check().map_err(|error| leading_field(&places, "heartbeat", &error.to_string()))?;
     check_commit(&commit, &places)?;
     check_recipe(&recipe, &places)?;
@@ -229,6 +229,21 @@ fn nodes(nodes: u64, places: &Places) -> Result<usize, Error> {
     }
 }
 
+/// The overlay beneath a recipe. One that stands on a CAN has one where a scenario names no kind, so that it can be run
+/// with every recipe.
+fn beneath(recipe: &Recipe, overlay: overlay::Config, places: &Places) -> Result<overlay::Config, Error> {
+    match (recipe, overlay) {
+        (Recipe::TriPronged(_), overlay::Config::Cyclon(_)) if !places.has("overlay.kind") => {
+            Ok(can::Config::default().into())
+        }
+        (Recipe::TriPronged(_), overlay::Config::Cyclon(_) | overlay::Config::BlatantS(_)) => {
+            Err(places.error("overlay.kind", "must be \"can\": the recipe tri-pronged finds places in one"))
+        }
+        (Recipe::TriPronged(_), overlay::Config::Can(_))
+        | (Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_), _) => Ok(overlay),
+    }
+}
+
 /// The overlay, its defaults cut to the size of the grid; what was asked for and cannot be is an error.
 fn overlay(overlay: overlay::Config, nodes: usize, places: &Places) -> Result<overlay::Config, Error> {
     match overlay {
@@ -238,6 +253,12 @@ fn overlay(overlay: overlay::Config, nodes: usize, places: &Places) -> Result<ov
                 leading_field(places, "overlay", &error.to_string())
             })?;
             Ok(overlay::Config::BlatantS(overlay))
+        }
+        overlay::Config::Can(overlay) => {
+            overlay
+                .check()
+                .map_err(|error: can::ConfigError| leading_field(places, "overlay", &error.to_string()))?;
+            Ok(overlay::Config::Can(overlay))
         }
     }
 }
@@ -280,6 +301,9 @@ fn check_recipe(recipe: &Recipe, places: &Places) -> Result<(), Error> {
         Recipe::Aria(aria) => {
             aria.check().map_err(|error| leading_field(places, "recipe", &error.to_string()))
         }
+        Recipe::TriPronged(prongs) => {
+            prongs.check().map_err(|error| leading_field(places, "recipe", &error.to_string()))
+        }
     }
 }
 
@@ -298,7 +322,11 @@ fn slots(cut: &Cut, warm_up: Span, recipe: &Recipe, places: &Places) -> Result<S
             let what = format!("must be that of the recipe, whose slot_ms is {}", asap.slot_ms);
             Err(places.error("slots.length", what))
         }
-        Recipe::Asap(_) | Recipe::Sample(_) | Recipe::Aria(_) | Recipe::Proactive(_) => Ok(slots),
+        Recipe::Asap(_)
+        | Recipe::Sample(_)
+        | Recipe::Aria(_)
+        | Recipe::TriPronged(_)
+        | Recipe::Proactive(_) => Ok(slots),
     }
 }
 

@@ -113,7 +113,9 @@ impl Source {
             Source::Poisson(poisson) => (poisson.nodes, Length::default(), poisson.change),
             Source::Lublin(lublin) => (lublin.nodes, Length::default(), lublin.change),
             Source::Grid5000Like(like) => (like.nodes, like.length, like.change),
-            Source::Aria(like) => (like.nodes, Length::default(), Change::default()),
+            Source::Aria(like) => {
+                return Source::Aria(AriaLike { trace: Some(file.to_owned()), ..like });
+            }
         };
         Source::Trace(Trace { nodes: NonZeroU32::new(nodes), length, change, ..Trace::new(file) })
     }

@@ -20,6 +20,7 @@ mod wheel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use minicbor::{Decode, Encode};
 use shoal_model::{NodeId, Span, Time};
 use shoal_protocols::{KeyOf, Message, Protocol};
 
@@ -124,11 +125,13 @@ pub enum Saw<P: Protocol> {
 }
 
 /// Messages and bytes of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Traffic {
     /// How many were sent.
+    #[n(0)]
     pub messages: u64,
     /// What they were accounted for.
+    #[n(1)]
     pub bytes: u64,
 }
 

@@ -24,7 +24,9 @@ pub fn starts(baseline: Baseline, nodes: u32, jobs: &[Job]) -> Vec<u64> {
         Baseline::Queue(Policy::Fcfs) => Room::new(nodes, jobs).play(Room::fcfs),
         Baseline::Queue(Policy::Easy) => Room::new(nodes, jobs).play(Room::easy),
         Baseline::Queue(Policy::Conservative) => Room::new(nodes, jobs).play(Room::conservative),
-        Baseline::Queue(Policy::Sjf | Policy::Edf | Policy::Priority | Policy::Reservation) => {
+        Baseline::Queue(
+            Policy::Sjf | Policy::Edf | Policy::Priority | Policy::Reservation | Policy::Backfill,
+        ) => {
             unreachable!("no baseline goes by these: jobs of a workload have no wishes")
         }
         Baseline::CentralAsap => central_asap(nodes, jobs),

@@ -2,6 +2,8 @@
 
 mod asap;
 mod cyclon;
+mod grid;
+mod kills;
 
 use crate::error::Error;
 use crate::output::Options;
@@ -13,6 +15,10 @@ pub enum Command {
     Asap(asap::Arguments),
     /// Simulate a gossip overlay through whole nodes, beside the same work as a bare loop
     Cyclon(cyclon::Arguments),
+    /// Run real nodes on this machine: jobs a second, how soon jobs run, what idle nodes and long queues take
+    Grid(grid::Arguments),
+    /// Kill real nodes at random while jobs run, and see that every job ends exactly once
+    Kills(kills::Arguments),
 }
 
 impl Command {
@@ -21,6 +27,8 @@ impl Command {
         match self {
             Command::Asap(arguments) => asap::run(arguments, output),
             Command::Cyclon(arguments) => cyclon::run(&arguments, output),
+            Command::Grid(arguments) => grid::run(arguments, output),
+            Command::Kills(arguments) => kills::run(&arguments, output),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
-use shoal_simulator::reproduce::{self, Finding, Paper, Report, Reproduction, Settings, Sheet};
+use shoal_simulator::reproduce::{self, Finding, Keep, Paper, Report, Reproduction, Settings, Sheet};
 
 use super::place::Place;
 use crate::error::Error;
@@ -15,7 +15,7 @@ use crate::progress::Runs;
 /// What `shoal sim reproduce` is told.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The paper: asap, aria, proactive, or all
+    /// The paper: asap, aria, tri-pronged, proactive, or all
     paper: String,
     /// Only results whose id begins like this, such as asap/table1
     #[arg(long, value_name = "ID")]
@@ -35,6 +35,9 @@ pub struct Arguments {
     /// Make this many runs at once; results are the same with any number [default: all cores]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Keep each finished run in this folder, and take from there what was made before: to go on after a stop
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// End with 1 if a claim does not hold
     #[arg(long)]
     strict: bool,
@@ -53,16 +56,24 @@ struct Printed<'a> {
     results: Vec<&'a Finding>,
 }
 
+/// Tells this program from any other, by its bytes.
+fn program() -> Result<String, Error> {
+    let wrong = |error: std::io::Error| Error::internal(format!("cannot read this program itself: {error}"));
+    let bytes = std::fs::read(std::env::current_exe().map_err(wrong)?).map_err(wrong)?;
+    Ok(blake3::hash(&bytes).to_hex().to_string())
+}
+
 /// Reproduces a paper.
 pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
-    let Arguments { paper, only, quick, seeds, trace, hosts, threads, strict, place, tiny } = arguments;
+    let Arguments { paper, only, quick, seeds, trace, hosts, threads, keep, strict, place, tiny } = arguments;
     let seeds = match seeds.map(NonZeroU32::new) {
         None => None,
         Some(None) => return Err(Error::user("--seeds 0: must be at least 1")),
         Some(seeds) => seeds,
     };
     let threads = super::study::threads(threads);
-    let settings = Settings { only, quick, seeds, trace, hosts, threads, tiny };
+    let keep = keep.map(|folder| Ok::<_, Error>(Keep { folder, program: program()? })).transpose()?;
+    let settings = Settings { only, quick, seeds, trace, hosts, threads, keep, tiny };
     let papers = Paper::named(&paper)?;
     let prepared: Result<Vec<Reproduction>, _> =
         papers.into_iter().map(|paper| Reproduction::prepare(paper, &settings)).collect();

@@ -4,9 +4,11 @@ use shoal_model::job::MAX_NODES_PER_JOB;
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::Message;
 use shoal_protocols::overlay::blatant_s::{self, CARRIES_MAX, Known, LINKS_MAX};
+use shoal_protocols::overlay::can::{self, CLAIMS_MAX, NEIGHBOURS_MAX, Peer, Vitals};
 use shoal_protocols::overlay::cyclon::{self, CACHE_MAX};
 use shoal_protocols::overlay::helpers;
 use shoal_protocols::overlay::vicinity::VIEW_MAX;
+use shoal_protocols::scheduling::tri_pronged::{self, SEEN_MAX};
 use shoal_protocols::scheduling::{aria, asap, proactive};
 
 /// Nodes that a search is told to avoid, at most.
@@ -18,6 +20,9 @@ pub enum Unsound {
     /// More nodes than a cache has.
     #[error("more neighbours than a cache holds")]
     Neighbours,
+    /// More zones than a node may claim.
+    #[error("more zones than a node may claim")]
+    Zones,
     /// No nodes, or more than a job may have.
     #[error("a placement on no nodes, or on more than a job may have")]
     Placement,
@@ -57,6 +62,17 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
         }
         Message::BlatantS(blatant_s::Message::Update { known: news, .. }) => known(news),
         Message::Aria(aria::Message::Assign { brief, .. }) => placement(brief.nodes.len()),
+        Message::Can(can::Message::Welcome { around, .. }) => peers(around),
+        Message::Can(can::Message::Update(update, _)) => {
+            at_most(update.claims.len(), CLAIMS_MAX, Unsound::Zones)?;
+            update.vitals.as_ref().map_or(Ok(()), vitals)?;
+            peers(&update.peers)
+        }
+        Message::Can(can::Message::Tie(balloon, _)) => vitals(&balloon.vitals),
+        Message::TriPronged(tri_pronged::Message::Find(_, trail)) => {
+            at_most(trail.seen.len().max(trail.back.len()), SEEN_MAX, Unsound::Avoid)
+        }
+        Message::TriPronged(tri_pronged::Message::Pull { vitals: told, .. }) => vitals(told),
         Message::Proactive(proactive::Message::Helpers(message)) => helpers(message),
         Message::Proactive(proactive::Message::Ask(ask)) => {
             at_most(ask.labels.len(), proactive::LABELS_MAX, Unsound::Labels)
@@ -121,6 +137,19 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
             | aria::Message::Cancel { .. }
             | aria::Message::Cancelled { .. },
         )
+        | Message::Can(
+            can::Message::Join { .. }
+            | can::Message::Taken
+            | can::Message::Grant(_)
+            | can::Message::Tied
+            | can::Message::Untie(_),
+        )
+        | Message::TriPronged(
+            tri_pronged::Message::Found { .. }
+            | tri_pronged::Message::Offer(_)
+            | tri_pronged::Message::Answer { .. }
+            | tri_pronged::Message::Nothing,
+        )
         // Needs and calendars are checked as they are read.
         | Message::Heartbeat(_)
         | Message::Sample(_)
@@ -138,6 +167,15 @@ fn placement(nodes: usize) -> Result<(), Unsound> {
     } else {
         at_most(nodes, MAX_NODES_PER_JOB as usize, Unsound::Placement)
     }
+}
+
+fn peers(peers: &[Peer]) -> Result<(), Unsound> {
+    at_most(peers.len(), NEIGHBOURS_MAX, Unsound::Neighbours)?;
+    peers.iter().try_for_each(|peer| at_most(peer.claims.len(), CLAIMS_MAX, Unsound::Zones))
+}
+
+fn vitals(vitals: &Vitals) -> Result<(), Unsound> {
+    vitals.residual.check().map_err(|_| Unsound::Amount)
 }
 
 fn at_most(count: usize, most: usize, unsound: Unsound) -> Result<(), Unsound> {

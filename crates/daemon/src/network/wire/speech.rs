@@ -5,9 +5,9 @@ use shoal_model::Resources;
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::{Brief, JobMessage, Message};
-use shoal_protocols::overlay::{blatant_s, cyclon};
+use shoal_protocols::overlay::{blatant_s, can, cyclon};
 use shoal_protocols::protocol::Message as _;
-use shoal_protocols::scheduling::{aria, asap, proactive, sample};
+use shoal_protocols::scheduling::{aria, asap, proactive, sample, tri_pronged};
 
 use super::frame::{self, Malformed};
 use super::sound::{self, Unsound};
@@ -23,6 +23,8 @@ const ASAP: u8 = 5;
 const JOB: u8 = 6;
 const BLATANT_S: u8 = 7;
 const ARIA: u8 = 8;
+const CAN: u8 = 9;
+const TRI_PRONGED: u8 = 10;
 const PROACTIVE: u8 = 11;
 
 /// The numbers of what owners and run nodes say.
@@ -60,6 +62,8 @@ pub fn kind(message: &Message) -> u16 {
         Message::Asap(message) => (ASAP, message.kind()),
         Message::BlatantS(message) => (BLATANT_S, message.kind()),
         Message::Aria(message) => (ARIA, message.kind()),
+        Message::Can(message) => (CAN, message.kind()),
+        Message::TriPronged(message) => (TRI_PRONGED, message.kind()),
         Message::Proactive(message) => (PROACTIVE, message.kind()),
         Message::Job(JobMessage::Started(..)) => (JOB, 0),
         Message::Job(JobMessage::Ended(..)) => (JOB, 1),
@@ -84,6 +88,8 @@ fn known(layer: u8) -> usize {
         JOB => JOB_MESSAGES,
         BLATANT_S => blatant_s::Message::KINDS.len(),
         ARIA => aria::Message::KINDS.len(),
+        CAN => can::Message::KINDS.len(),
+        TRI_PRONGED => tri_pronged::Message::KINDS.len(),
         PROACTIVE => proactive::Message::KINDS.len(),
         _ => 0,
     }
@@ -100,6 +106,8 @@ pub fn write(message: &Message, bytes: &mut Vec<u8>) -> Result<usize, Malformed>
             Message::Asap(message) => put(message, bytes),
             Message::BlatantS(message) => put(message, bytes),
             Message::Aria(message) => put(message, bytes),
+            Message::Can(message) => put(message, bytes),
+            Message::TriPronged(message) => put(message, bytes),
             Message::Proactive(message) => put(message, bytes),
             Message::Job(message) => put(message, bytes),
         }
@@ -123,6 +131,8 @@ pub fn read(kind: u16, payload: &[u8]) -> Result<Message, Unread> {
         JOB => Message::Job(take(kind, payload)?),
         BLATANT_S => Message::BlatantS(take(kind, payload)?),
         ARIA => Message::Aria(take(kind, payload)?),
+        CAN => Message::Can(take(kind, payload)?),
+        TRI_PRONGED => Message::TriPronged(take(kind, payload)?),
         PROACTIVE => Message::Proactive(take(kind, payload)?),
         _ => return Err(Unread::Unknown(kind)),
     };

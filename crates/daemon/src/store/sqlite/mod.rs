@@ -1,7 +1,8 @@
 //! A database file: what a node has saved, in SQLite, where its owner can look into it.
 //!
 //! - What is saved and erased piles up in memory, the last word on each key; [`Store::sync`] writes it as one transaction.
-//!   WAL and `synchronous=FULL`: one sync of the disk for each group.
+//!   WAL and `synchronous=FULL`: one sync of the disk for each group. The log is filled with zeros before it is used ([`Sqlite::fill_log`]):
+//!   a sync after which a file is longer has to write where the file lies too (8 ms instead of 0.04 on a busy machine).
 //! - Rows lie in the order in which their keys first came, and where each key's row lies is known in memory: what comes
 //!   together is written together. Keys are hashes, and an index of them in the file would have each group touch pages all
 //!   over it (3.7 times the journal's time for a group of 1,024 new jobs among 100,000).
@@ -30,8 +31,12 @@ pub(crate) use schema::{Schema, head, wrong};
 pub const RECORD_BYTES_MAX: usize = 16 << 20;
 /// A group is written when it reaches this, though nobody has asked for a sync.
 pub const GROUP_BYTES_MAX: usize = 16 << 20;
-/// The log is copied into the database once about this much is in it.
+/// The log is copied into the database once about this much was saved, or it is longer than that.
 pub const CHECKPOINT_BYTES: u64 = 4 << 20;
+/// With less than this free, the log is not filled before its use.
+const FILL_FROM: u64 = 16 * CHECKPOINT_BYTES;
+/// How much longer the log may grow while somebody reads and it cannot begin anew.
+const LOG_SLACK: u64 = 1 << 20;
 /// Pages that are given back to the system at once, at most: a few milliseconds.
 const GIVE_BACK_PAGES: u32 = 1_024;
 /// Between two attempts to set a reserve aside again.
@@ -54,8 +59,10 @@ pub struct Sqlite<R: Record> {
     /// What is to be written, by key; nothing to write is to erase.
     pending: Group,
     pending_bytes: usize,
-    /// What the log holds, roughly.
+    /// What was saved since the log began, roughly.
     logged: u64,
+    /// The length of the log beyond which it is to begin anew.
+    log_most: u64,
     /// When a reserve is to be set aside again, if there is none.
     reserve_at: Option<Instant>,
     /// A write has not ended well.
@@ -105,6 +112,7 @@ impl<R: Storable> Sqlite<R> {
             pending: BTreeMap::new(),
             pending_bytes: 0,
             logged: 0,
+            log_most: CHECKPOINT_BYTES,
             reserve_at: None,
             failed: false,
             _lock: lock.clone(),
@@ -114,6 +122,16 @@ impl<R: Storable> Sqlite<R> {
         store.checkpoint("TRUNCATE")?;
         store.see_to_reserve();
         Ok(Opened { store, records })
+    }
+
+    /// Fills the log with zeros before it is used, so that syncs are quick; where room is scarce, it goes to records.
+    pub fn fill_log(&mut self) {
+        if self.room.free().is_ok_and(|free| free.as_bytes() >= FILL_FROM)
+            && let Err(error) = wal::prepare(&self.path, CHECKPOINT_BYTES)
+        {
+            // It is only slower.
+            tracing::debug!("the log of {} is not filled: {error}", self.path.display());
+        }
     }
 
     /// The room for more work, for any thread to look at.
@@ -178,13 +196,24 @@ impl<R: Storable> Sqlite<R> {
 
     /// Copies the log into the database. A disk that is full, or somebody who reads, only puts it off.
     fn checkpoint(&mut self, mode: &str) -> Result<(), Error> {
-        let copied = self.connection.pragma(None, "wal_checkpoint", mode, |_| Ok(()));
+        let mut whole = false;
+        let copied = self.connection.pragma(None, "wal_checkpoint", mode, |row| {
+            whole = row.get::<_, i64>(1)? == row.get::<_, i64>(2)?;
+            Ok(())
+        });
         match copied.map_err(wrong("write", &self.path)) {
             Err(Error::Full(_)) => drop(self.give_up_reserve()),
             copied => copied?,
         }
         self.logged = 0;
+        // One that is whole begins anew, and needs no more than it has.
+        let slack = if whole { 0 } else { LOG_SLACK };
+        self.log_most = CHECKPOINT_BYTES.max(self.log_length() + slack);
         Ok(())
+    }
+
+    fn log_length(&self) -> u64 {
+        std::fs::metadata(wal::path(&self.path)).map_or(0, |facts| facts.len())
     }
 
     /// Gives room back that erased records have left, once it is more than what is in use.
@@ -230,7 +259,7 @@ impl<R: Storable> Store<R> for Sqlite<R> {
     }
 
     fn tidy(&mut self) -> Result<(), Error> {
-        if self.logged >= CHECKPOINT_BYTES {
+        if self.logged >= CHECKPOINT_BYTES || self.log_length() > self.log_most {
             self.once(|store| {
                 store.checkpoint("PASSIVE")?;
                 store.shrink()

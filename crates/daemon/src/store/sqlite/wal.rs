@@ -32,6 +32,21 @@ pub(crate) fn path(database: &Path) -> PathBuf {
     path.into()
 }
 
+/// Fills an empty log with zeros, so that writing to it makes no file longer. SQLite takes one that begins so for empty,
+/// and has no locks on it that closing it here could break.
+pub(crate) fn prepare(database: &Path, bytes: u64) -> io::Result<()> {
+    let mut file = match File::options().write(true).open(path(database)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        file => file?,
+    };
+    if file.metadata()?.len() > 0 {
+        return Ok(());
+    }
+    let filled = io::copy(&mut io::repeat(0).take(bytes), &mut file).and_then(|_| file.sync_all());
+    // All of it or nothing: what is left of the room is not for zeros.
+    filled.or_else(|error| file.set_len(0).and(Err(error)))
+}
+
 /// What is wrong with the log of a database, if anything is.
 pub(crate) fn damage(database: &Path) -> io::Result<Option<String>> {
     let path = path(database);

@@ -58,6 +58,21 @@ pub struct Local {
     machine: Machine,
     /// The deadlines of those that run.
     running: BTreeMap<Place, Option<Time>>,
+    /// How jobs that may come stand in the queue.
+    expected: BTreeMap<JobId, Expected>,
+    /// Counts what has changed.
+    changes: u64,
+}
+
+/// How a job that may come stands in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Expected {
+    /// How often it was overtaken.
+    pub overtaken: u32,
+    /// When it entered the queue of its first run node.
+    pub entered: Time,
+    /// Whether it starts at once.
+    pub at_once: bool,
 }
 
 /// How a waiting job stands.
@@ -82,7 +97,41 @@ impl Local {
             nal_counts_running: config.nal_counts_running,
             machine: machine.clone(),
             running: BTreeMap::new(),
+            expected: BTreeMap::new(),
+            changes: 0,
         }
+    }
+
+    /// What waits and runs.
+    pub fn queue(&self) -> &Queue<Place, Resources> {
+        &self.queue
+    }
+
+    /// Counts what has changed.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// A job that may come stands so in the queue.
+    pub fn expect(&mut self, job: JobId, expected: Expected) {
+        if self.expected.len() >= super::SEATS_MAX {
+            self.expected.clear();
+        }
+        self.expected.insert(job, expected);
+    }
+
+    /// A waiting job may leave; if it stays, it stands as before.
+    pub fn set_aside(&mut self, place: Place) {
+        let wish = self.queue.waiting().find(|task| task.id == place).map(|task| task.wish);
+        if let Some(Wish { entered: Some(entered), overtaken, .. }) = wish {
+            self.expect(place.0, Expected { overtaken, entered, at_once: false });
+        }
+    }
+
+    /// Keeps so much of the machine for jobs that are on their way.
+    pub fn hold(&mut self, held: Resources) {
+        self.queue.hold(held);
+        self.changes += 1;
     }
 
     /// Whether jobs that name their begin are planned for it here.
@@ -92,18 +141,25 @@ impl Local {
 
     /// Takes a job; false if it does not fit this machine.
     pub fn arrive(&mut self, now: Time, place: Place, needs: &Needs, priority: i16) -> bool {
-        let task = self.task(place, needs, priority);
+        let mut task = self.task(place, needs, priority);
+        let stands = self.expected.remove(&place.0);
+        let Expected { overtaken, entered, at_once } =
+            stands.unwrap_or(Expected { overtaken: 0, entered: now, at_once: false });
+        task.wish = Wish { entered: Some(entered), overtaken, at_once, ..task.wish };
+        self.changes += 1;
         self.queue.arrive(now, task).is_ok()
     }
 
     /// A job that waits is taken away.
     pub fn withdraw(&mut self, place: Place) -> bool {
+        self.changes += 1;
         self.queue.withdraw(place)
     }
 
     /// A job that ran has ended.
     pub fn finish(&mut self, now: Time, place: Place) -> bool {
         self.running.remove(&place);
+        self.changes += 1;
         self.queue.finish(now, place)
     }
 
@@ -113,6 +169,7 @@ impl Local {
             self.queue.waiting().map(|task| (task.id, task.wish.deadline)).collect();
         let mut started = Vec::new();
         self.queue.start(now, &mut started);
+        self.changes += started.len() as u64;
         self.running.extend(started.iter().map(|&place| (place, waiting.get(&place).copied().flatten())));
         started
     }
@@ -204,7 +261,7 @@ impl Local {
     fn task(&self, id: Place, needs: &Needs, priority: i16) -> Task<Place, Resources> {
         let amount = if self.exclusive { &self.machine.capacity } else { &needs.resources };
         let estimate = needs.estimate.unwrap_or(needs.limit);
-        let wish = Wish { deadline: needs.deadline, priority, begin: needs.begin };
+        let wish = Wish { deadline: needs.deadline, priority, begin: needs.begin, ..Wish::default() };
         Task { wish, ..Task::new(id, amount.clone(), self.machine.speed.time_for(estimate)) }
     }
 }

@@ -24,6 +24,7 @@ pub mod cost;
 mod inform;
 pub mod message;
 mod offers;
+mod outside;
 mod seat;
 mod tenure;
 
@@ -42,8 +43,8 @@ use crate::overlay::flood::{Seen, spread};
 use crate::protocol::{Ctx, Input, Layer, Never};
 use crate::shared::Shared;
 pub use config::{Config, ConfigError, Order};
-pub use cost::Cost;
 use cost::Local;
+pub use cost::{Cost, Expected, Place};
 pub use message::{Ask, Key, Message, Record, Timer};
 use offers::Search;
 use seat::Seat;
@@ -120,6 +121,15 @@ pub enum Event {
         /// Who.
         node: NodeId,
     },
+    /// As initiator: a place is to be found from outside.
+    Find {
+        /// For which job.
+        job: JobId,
+        /// Which time it is asked for.
+        round: u32,
+        /// What it needs.
+        needs: Needs,
+    },
     /// As assignee: this task may start when its turn comes.
     Confirmed {
         /// Which task.
@@ -166,6 +176,8 @@ pub struct Aria {
     informing: bool,
     /// When the queue next wants to be looked at.
     turn_at: Option<Time>,
+    /// Whether places are found from outside.
+    found_outside: bool,
 }
 
 impl Layer for Aria {
@@ -197,6 +209,7 @@ impl Aria {
             phase: Span::ZERO,
             informing: false,
             turn_at: None,
+            found_outside: false,
         };
         for record in records {
             match record {

@@ -34,6 +34,18 @@ pub(super) struct Search {
     open: bool,
 }
 
+impl Search {
+    /// Whether offers of this round are still taken.
+    pub fn takes(&self, round: u32) -> bool {
+        self.open && self.round == round
+    }
+
+    /// An offer more.
+    pub fn keep(&mut self, offer: Option<(Cost, NodeId)>) {
+        self.offers.extend(offer);
+    }
+}
+
 impl Aria {
     /// Looks for a place for a job.
     pub fn plan(
@@ -107,6 +119,10 @@ impl Aria {
         search.first = None;
         (search.asked_at, search.best_at) = (ctx.now, ctx.now);
         let (round, needs, priority) = (search.round, search.needs.clone(), search.priority);
+        if self.found_outside {
+            self.ask_outside(job, round, needs, ctx);
+            return;
+        }
         let own = here.matches(&needs).then(|| self.local.cost_of(ctx.now, job, &needs, priority)).flatten();
         let ask = Shared::new(Ask { from: ctx.me, job, round, needs, priority, cost: None });
         self.seen.note(ask.flood());
@@ -165,7 +181,7 @@ impl Aria {
         }
     }
 
-    fn close(&mut self, job: JobId, round: u32, ctx: &mut Ctx<'_, Aria>) {
+    pub(super) fn close(&mut self, job: JobId, round: u32, ctx: &mut Ctx<'_, Aria>) {
         let search = self.searches.get_mut(&job).filter(|search| search.open && search.round == round);
         let Some(search) = search else { return };
         search.open = false;

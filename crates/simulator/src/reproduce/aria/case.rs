@@ -56,6 +56,8 @@ pub enum Variant {
     Cyclon,
     /// One scheduler that knows everything, in place of the nodes.
     Central,
+    /// Every job could run on a tenth of the machines or more.
+    Plenty,
     /// A grid of so many nodes at the same load of each, drawn at random with four links of each; the first jobs.
     Scale(u32),
     /// The same, with a hop limit and a fan-out that reach about as many nodes whatever the size.
@@ -67,7 +69,7 @@ impl Case {
     pub fn changes(&self) -> String {
         let mut changes = format!("seed = {}\n", self.seed);
         changes += &match self.variant {
-            Variant::Paper | Variant::Central => String::new(),
+            Variant::Paper | Variant::Central | Variant::Plenty => String::new(),
             Variant::Wait(secs) => format!("recipe.accept_wait_ms = {}\n", secs * 1_000),
             Variant::Live => {
                 "overlay.ant_ms = 900000\noverlay.evaporate_ms = 120000\noverlay.rules_ms = 900000\n"
@@ -84,7 +86,8 @@ impl Case {
                     | Variant::Wait(_)
                     | Variant::Live
                     | Variant::Cyclon
-                    | Variant::Central => "",
+                    | Variant::Central
+                    | Variant::Plenty => "",
                 };
                 format!(
                     "nodes = {nodes}\nstart = \"graph\"\nworkload.jobs = 200\nworkload.gap_secs = {gap:?}\n{flat}"
@@ -104,6 +107,7 @@ impl fmt::Display for Case {
             Variant::Live => f.write_str(", ants go on")?,
             Variant::Cyclon => f.write_str(", CYCLON beneath")?,
             Variant::Central => f.write_str(", one scheduler that knows everything")?,
+            Variant::Plenty => f.write_str(", jobs for many machines")?,
             Variant::Scale(nodes) => write!(f, ", {nodes} nodes")?,
             Variant::Flat(nodes) => write!(f, ", {nodes} nodes, fewer hops")?,
         }

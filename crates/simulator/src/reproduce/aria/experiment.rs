@@ -16,6 +16,8 @@ const WAIT: u32 = 60;
 pub const WAITING: [&str; 6] = ["FCFS", "iFCFS", "Deadline", "iDeadline", "DeadlineH", "iDeadlineH"];
 const LIVE: [&str; 2] = ["Mixed", "iMixed"];
 const CYCLON: [&str; 4] = ["Mixed", "iMixed", "Deadline", "iDeadline"];
+/// The scenarios of which it is asked why jobs miss their deadlines all the same.
+const CAUSE: [&str; 4] = ["Deadline", "iDeadline", "DeadlineH", "iDeadlineH"];
 const CENTRAL: [&str; 4] = ["Mixed", "Deadline", "iDeadline", "DeadlineH"];
 
 /// An experiment.
@@ -27,16 +29,18 @@ pub enum Experiment {
     Live,
     Cyclon,
     Central,
+    Cause,
     Scale,
 }
 
 impl Experiment {
-    pub const ALL: [Experiment; 6] = [
+    pub const ALL: [Experiment; 7] = [
         Experiment::Paper,
         Experiment::AcceptWait,
         Experiment::Live,
         Experiment::Cyclon,
         Experiment::Central,
+        Experiment::Cause,
         Experiment::Scale,
     ];
 
@@ -49,6 +53,7 @@ impl Experiment {
             Experiment::Live => group == "live",
             Experiment::Cyclon => group == "cyclon",
             Experiment::Central => group == "central",
+            Experiment::Cause => group == "cause",
             Experiment::Scale => group == "scale",
         }
     }
@@ -74,6 +79,7 @@ impl Experiment {
             }
             Experiment::Cyclon => each(&CYCLON, beside, Variant::Cyclon),
             Experiment::Central => each(&CENTRAL, size.seeds, Variant::Central),
+            Experiment::Cause => each(&CAUSE, beside, Variant::Plenty),
             Experiment::Scale => {
                 let variants = size.scales().flat_map(|nodes| [Variant::Scale(nodes), Variant::Flat(nodes)]);
                 variants.flat_map(|variant| each(&["iMixed"], 1, variant)).collect()
@@ -95,6 +101,7 @@ impl Experiment {
             Experiment::Live => live(runs, findings),
             Experiment::Cyclon => cyclon(runs, findings),
             Experiment::Central => central(runs, findings),
+            Experiment::Cause => cause(runs, findings),
             Experiment::Scale => scale(runs, findings),
         }
     }
@@ -356,6 +363,17 @@ fn central(runs: &Runs, findings: &mut Findings) {
     }
     for scene in ["Mixed", "DeadlineH"] {
         findings.figure(&format!("aria/central/{scene}/completion"), &values(scene, Seen::completion));
+    }
+}
+
+/// What becomes of missed deadlines when no job is for a few machines only.
+fn cause(runs: &Runs, findings: &mut Findings) {
+    let values = |scene, of: fn(&Seen) -> f64| -> Vec<f64> {
+        runs.varied(scene, Variant::Plenty).into_iter().map(of).collect()
+    };
+    for scene in CAUSE {
+        findings.figure(&format!("aria/cause/{scene}/missed"), &values(scene, Seen::missed));
+        findings.figure(&format!("aria/cause/{scene}/missed_time"), &values(scene, Seen::missed_time));
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use super::finding::Findings;
 use super::pool::{self, Tell, Timed};
-use super::{Error, Paper, Report, Timing};
+use super::{Error, Paper, Report, Shelf, Timing};
 pub(super) use known::KNOWN;
 pub(super) use plan::Plan;
 
@@ -30,10 +30,13 @@ impl Plan {
     pub(super) fn carry_out(
         self,
         wanted: Vec<&'static str>,
+        shelf: &Shelf,
         threads: usize,
         tell: Tell<'_>,
     ) -> Result<Report, Error> {
-        let make = |case: &case::Case, so_far: &dyn Fn(f64)| self.make(case, so_far);
+        let make = |case: &case::Case, so_far: &dyn Fn(f64)| {
+            shelf.get_or_make(&format!("aria {case}"), || self.make(case, so_far))
+        };
         let weigh = |case: &case::Case| self.weigh(case);
         let made = pool::carry_out(&self.cases, threads, weigh, make, tell)?;
         let mut timing = Vec::new();

@@ -1,6 +1,7 @@
 //! Which runs are made for what is wanted; and making them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use shoal_model::Time;
 use shoal_protocols::node::Node;
@@ -17,8 +18,10 @@ use crate::measures::State;
 use crate::reproduce::{Error, Settings};
 use crate::run::{Progress, Run, Watch};
 use crate::scenario::Scenario;
-use crate::workload::WorkloadError;
 use crate::world::Traffic;
+
+/// How long runs with the jobs of a trace may take.
+const TRACED: &str = "100d";
 
 /// What is run.
 pub struct Plan {
@@ -26,21 +29,19 @@ pub struct Plan {
     pub experiments: Vec<Experiment>,
     pub cases: Vec<Case>,
     pub about: Vec<(String, String)>,
+    trace: Option<PathBuf>,
 }
 
 impl Plan {
     /// Finds the runs that the wanted ids need.
     pub fn new(settings: &Settings, wanted: &[&'static str]) -> Result<Plan, Error> {
-        if settings.trace.is_some() {
-            let why = "the jobs of this paper have profiles, which traces lack: leave --trace out".to_owned();
-            return Err(Error::Workload(WorkloadError::Setting { setting: "trace", why }));
-        }
         let size = Size::of(settings);
         let experiments: Vec<Experiment> =
             Experiment::ALL.into_iter().filter(|one| wanted.iter().any(|id| one.finds(id))).collect();
         let cases: BTreeSet<Case> = experiments.iter().flat_map(|one| one.cases(&size)).collect();
         let cases: Vec<Case> = cases.into_iter().collect();
-        let mut plan = Plan { size, experiments, cases, about: Vec::new() };
+        let trace = settings.trace.clone();
+        let mut plan = Plan { size, experiments, cases, about: Vec::new(), trace };
         let Size { name, nodes, jobs, seeds, seeds_beside, .. } = size;
         let runs = plan.cases.len();
         plan.about.push(("size".to_owned(), format!("{name}: {nodes} nodes, {jobs} jobs, {runs} runs")));
@@ -59,7 +60,7 @@ impl Plan {
         let deadlines = if case.scene.contains("Deadline") { 1.5 } else { 1.0 };
         let ants = if case.scene.ends_with("Expanding") { 4.0 } else { 1.0 };
         match case.variant {
-            Variant::Paper | Variant::Wait(_) => informs * deadlines * ants,
+            Variant::Paper | Variant::Wait(_) | Variant::Plenty => informs * deadlines * ants,
             Variant::Live => informs * 4.0,
             Variant::Cyclon => informs + 5.0,
             Variant::Central => 0.1,
@@ -108,14 +109,24 @@ impl Plan {
             Variant::Paper | Variant::Wait(_) | Variant::Live | Variant::Cyclon | Variant::Central => {
                 format!("nodes = {nodes}\nworkload.jobs = {jobs}\n")
             }
+            Variant::Plenty => {
+                format!("nodes = {nodes}\nworkload.jobs = {jobs}\nworkload.least = {}\n", nodes / 10)
+            }
         };
-        Ok(Scenario::built_in(LIBRARY, case.scene, &format!("{sized}{}", case.changes()))?)
+        // Jobs of traces may be far longer than the paper's.
+        let traced = match &self.trace {
+            Some(file) => {
+                format!("length = \"{TRACED}\"\nworkload.trace = {:?}\n", file.display().to_string())
+            }
+            None => String::new(),
+        };
+        Ok(Scenario::built_in(LIBRARY, case.scene, &format!("{sized}{traced}{}", case.changes()))?)
     }
 }
 
 /// Writes down what was said in all.
 struct Ledger<'a> {
-    traffic: BTreeMap<&'static str, Traffic>,
+    traffic: BTreeMap<String, Traffic>,
     so_far: &'a dyn Fn(f64),
 }
 
@@ -123,7 +134,8 @@ impl Watch for Ledger<'_> {
     fn pause(&mut self, grid: &mut Grid, progress: Progress) -> Result<(), Violation> {
         (self.so_far)(progress.ended as f64 / progress.jobs.max(1) as f64);
         if progress.ended == progress.jobs || progress.now >= progress.until {
-            self.traffic = grid.world().traffic();
+            let traffic = grid.world().traffic().into_iter();
+            self.traffic = traffic.map(|(kind, traffic)| (kind.to_owned(), traffic)).collect();
         }
         Ok(())
     }

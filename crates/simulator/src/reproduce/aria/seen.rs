@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use minicbor::{Decode, Encode};
+
 use crate::reproduce::statistics::mean;
 use crate::world::Traffic;
 
@@ -9,24 +11,33 @@ use crate::world::Traffic;
 const RUN_S: f64 = 150_000.0;
 
 /// What is kept of a run; times are in hours.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Encode, Decode)]
 pub struct Seen {
     /// Nodes at the start.
+    #[n(0)]
     pub nodes: usize,
     /// When others joined.
+    #[n(1)]
     pub joined: Vec<f64>,
+    #[n(2)]
     pub jobs: Vec<Job>,
-    pub traffic: BTreeMap<&'static str, Traffic>,
+    #[n(3)]
+    pub traffic: BTreeMap<String, Traffic>,
     /// Inputs that nodes handled.
+    #[n(4)]
     pub inputs: u64,
 }
 
 /// What became of a job.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub struct Job {
+    #[n(0)]
     pub submit: f64,
+    #[n(1)]
     pub start: Option<f64>,
+    #[n(2)]
     pub end: Option<f64>,
+    #[n(3)]
     pub deadline: Option<f64>,
 }
 
@@ -83,7 +94,7 @@ impl Seen {
     /// MB of these kinds of message, per node.
     pub fn megabytes(&self, kinds: &[&str]) -> f64 {
         let bytes: u64 =
-            kinds.iter().filter_map(|kind| self.traffic.get(kind)).map(|traffic| traffic.bytes).sum();
+            kinds.iter().filter_map(|kind| self.traffic.get(*kind)).map(|traffic| traffic.bytes).sum();
         bytes as f64 / 1e6 / (self.nodes + self.joined.len()) as f64
     }
 
@@ -111,7 +122,7 @@ mod tests {
         let job = |submit, start, end, deadline| Job { submit, start: Some(start), end: Some(end), deadline };
         let jobs =
             vec![job(0.0, 1.0, 3.0, Some(4.0)), job(1.0, 1.0, 2.0, Some(1.5)), job(2.0, 4.0, 6.0, None)];
-        let traffic = BTreeMap::from([("request", Traffic { messages: 1, bytes: 3_000_000 })]);
+        let traffic = BTreeMap::from([("request".to_owned(), Traffic { messages: 1, bytes: 3_000_000 })]);
         let seen = Seen { nodes: 2, joined: vec![5.0], jobs, traffic, inputs: 0 };
         assert_eq!((seen.wait(), seen.missed(), seen.lateness(), seen.missed_time()), (1.0, 1.0, 1.0, 0.5));
         assert_eq!([0.5, 1.5, 2.5, 3.5, 5.5].map(|at| seen.idle_at(at)), [2.0, 0.0, 1.0, 2.0, 2.0]);

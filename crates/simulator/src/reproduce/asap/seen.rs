@@ -1,39 +1,53 @@
 //! What is kept of a run, and what experiments ask of it.
 
+use minicbor::{Decode, Encode};
 use shoal_model::{Span, Time};
 use shoal_protocols::scheduling::asap::Tally;
 
 use crate::reproduce::statistics::{mean, median};
 
 /// What is kept of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Encode, Decode)]
 pub struct Seen {
+    #[n(0)]
     pub nodes: u32,
     /// The time over which jobs were submitted.
+    #[n(1)]
     pub span: Span,
+    #[n(2)]
     pub jobs: Vec<Job>,
     /// Schedules carried up to each border of bins, from the workload's zero on; recipe `asap` only.
+    #[n(3)]
     pub carried: Vec<Tally>,
     /// What the scheduling of all jobs cost, in messages as its authors count them.
+    #[n(4)]
     pub messages: u64,
     /// The length of the bins in which it is looked at.
+    #[n(5)]
     pub bin: Span,
     /// Inputs that nodes handled.
+    #[n(6)]
     pub inputs: u64,
 }
 
 /// What became of a job; times count from the workload's zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Job {
     /// When it could have started at the earliest.
+    #[n(0)]
     pub due: Time,
+    #[n(1)]
     pub width: u32,
+    #[n(2)]
     pub requested: Span,
     /// When it started, or is going to.
+    #[n(3)]
     pub start: Option<Time>,
     /// When it ended, or is going to.
+    #[n(4)]
     pub end: Option<Time>,
     /// Whether no place was found for it.
+    #[n(5)]
     pub failed: bool,
 }
 

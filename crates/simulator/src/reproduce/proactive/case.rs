@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use minicbor::{Decode, Encode};
 use shoal_protocols::scheduling::proactive::Variant;
 
 /// The four sizes of figure 1: nodes of the grid, and of a job.
@@ -53,13 +54,17 @@ impl fmt::Display for Case {
 }
 
 /// What was seen of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Encode, Decode)]
 pub struct Seen {
     /// Of each query, what its best set cost after each iteration, in milliseconds.
+    #[n(0)]
     pub courses: Vec<Vec<f64>>,
     /// Of the centralised reference: by the genetic algorithm alone, and by the better of that and geometry.
+    #[n(1)]
     pub central: Option<(f64, f64)>,
     /// Bytes per node and cycle of the helper overlay.
+    #[n(2)]
     pub bytes: f64,
+    #[n(3)]
     pub inputs: u64,
 }

@@ -17,6 +17,9 @@ pub const ENDED_MAX: usize = 10_000;
 /// How long one is remembered at most.
 pub const ENDED_FOR: Span = Span::from_hours(14 * 24);
 
+/// How much longer the file is made at once: some thousands of tasks start and end before a sync has to do so.
+const AHEAD: u64 = 512 << 10;
+
 /// Every task that was ever started here and is not forgotten.
 pub(super) struct Ledger {
     journal: journal::Journal<Entry>,
@@ -30,7 +33,8 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Opens the ledger; nobody else can while it lives.
     pub fn open(folder: &Path) -> Result<Ledger, store::Error> {
-        let opened = journal::Journal::<Entry>::open(folder)?;
+        let mut opened = journal::Journal::<Entry>::open(folder)?;
+        opened.journal.grow_ahead(AHEAD);
         let tasks: BTreeMap<_, _> =
             opened.records.into_iter().map(|entry| (entry.task, entry.ended)).collect();
         let ended = tasks.values().flatten().map(|ended| (ended.at, ended.task)).collect();

@@ -1,9 +1,7 @@
 //! `shoal demo`: a grid of real nodes on this machine, jobs of every kind, a node killed on the way, and an account of it.
 
-mod grid;
-
 use std::io::Read;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 use shoal_api::{Client, JobStatus, LogQuery, Until};
@@ -13,14 +11,12 @@ use super::submit::submit;
 use super::wait::until_over;
 use crate::context::Context;
 use crate::error::Error;
+use crate::grid::{Grid, Shape};
 use crate::output::Table;
 use crate::show::{self, Clock};
-use grid::Grid;
 
 /// How long a plan is waited for.
 const PLAN: Span = Span::from_secs(10);
-/// How long the demo waits for anything.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The fewest nodes that the story needs: a gang of three, one of which dies, and a spare.
 const NODES_LEAST: u16 = 4;
 
@@ -61,9 +57,9 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let began = Instant::now();
     let voice = Voice(began);
     voice.say(format!("starting {} nodes, each a process of its own on this machine", arguments.nodes));
-    let mut grid = Grid::start(arguments.nodes.into())?;
+    let nodes = arguments.nodes.into();
+    let mut grid = Grid::start(Shape { nodes, cores: 1, prefix: "shoal-demo-", settings: "" })?;
     let client = grid.node(0).client()?;
-    all_known(&client, arguments.nodes)?;
     voice.say("all of them know each other; none of them is the head");
 
     let told = vec![
@@ -78,18 +74,6 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
 
     let account = Account { nodes: arguments.nodes, seconds: began.elapsed().as_secs_f64(), jobs: told };
     context.output.print(&account, || table(&account))
-}
-
-/// Waits until the first node has heard of all others.
-fn all_known(client: &Client, nodes: u16) -> Result<(), Error> {
-    let began = Instant::now();
-    while client.nodes()?.nodes.len() < usize::from(nodes) {
-        if began.elapsed() > PATIENCE {
-            return Err(Error::internal("the nodes of the demo do not find each other"));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
 }
 
 fn shell(script: &str) -> Job {

@@ -1,0 +1,136 @@
+//! Job files: one job, or several as `[[job]]`, of which later ones may start after earlier ones by their names.
+//!
+//! ```toml
+//! [[job]]
+//! name = "prepare"
+//! command = ["./prepare"]
+//!
+//! [[job]]
+//! command = ["./compute"]
+//! nodes = 4
+//! after = ["prepare"]        # or "prepare:any", or the id of any job
+//! ```
+
+use std::path::Path;
+
+use shoal_model::Job;
+use shoal_model::job::Ended;
+
+use super::nearest;
+use crate::error::Error;
+
+/// Jobs of one file, at most.
+const JOBS_MAX: usize = 1_000;
+
+/// Jobs before one in the same file that it is to start after, by their places, from 0.
+type Fellows = Vec<(usize, Ended)>;
+
+/// The jobs of a file, each with those before it that it is to start after.
+pub(super) fn read(path: &Path, text: &str) -> Result<Vec<(Job, Fellows)>, Error> {
+    let wrong = |what: String| Error::config(format!("{}: {what}", path.display()));
+    // Whatever is wrong with a file of one job is told with its line.
+    let table = match text.parse::<toml::Table>() {
+        Ok(table) if table.contains_key("job") => table,
+        Ok(_) | Err(_) => return one(path, text).map(|job| vec![(job, Vec::new())]),
+    };
+    if let Some(other) = table.keys().find(|key| *key != "job") {
+        return Err(wrong(format!("`{other}` belongs to no job; put it below a [[job]]")));
+    }
+    let Some(toml::Value::Array(tables)) = table.get("job") else {
+        return Err(wrong("`job` is no list of jobs; write [[job]] above each".to_owned()));
+    };
+    if tables.len() > JOBS_MAX {
+        return Err(wrong(format!("{} jobs, at most {JOBS_MAX}", tables.len())));
+    }
+    let mut jobs: Vec<(Job, Fellows)> = Vec::new();
+    for (number, value) in (1..).zip(tables) {
+        let mut value = value.clone();
+        let names: Vec<Option<&str>> =
+            jobs.iter().map(|(job, _)| job.name.as_ref().map(|name| name.as_str())).collect();
+        let fellows = take_fellows(&mut value, &names)
+            .map_err(|what| wrong(format!("job {number}, `after`: {what}")))?;
+        let job = value.try_into::<Job>().map_err(|error| {
+            let told = wrong(format!("job {number}: {}", error.to_string().trim_end()));
+            hinted(told, error.message())
+        })?;
+        jobs.push((job, fellows));
+    }
+    Ok(jobs)
+}
+
+/// Takes out of `after` what names a job before in the file.
+fn take_fellows(value: &mut toml::Value, names: &[Option<&str>]) -> Result<Fellows, String> {
+    let Some(toml::Value::Array(after)) = value.get_mut("after") else { return Ok(Vec::new()) };
+    let mut fellows = Fellows::new();
+    let mut wrong = None;
+    after.retain(|entry| {
+        let Some(text) = entry.as_str() else { return true };
+        let (name, ended) = text.split_once(':').map_or((text, None), |(name, ended)| (name, Some(ended)));
+        let mut places = names.iter().enumerate().filter(|(_, other)| **other == Some(name));
+        match (places.next(), places.next()) {
+            (None, _) => return true,
+            (Some(_), Some(_)) => wrong = Some(format!("several jobs before are called `{name}`")),
+            (Some((place, _)), None) => match ended.map_or(Ok(Ended::Ok), str::parse) {
+                Ok(_) if fellows.iter().any(|(other, _)| *other == place) => {
+                    wrong = Some(format!("`{name}` is named twice"));
+                }
+                Ok(ended) => fellows.push((place, ended)),
+                Err(error) => wrong = Some(error.to_string()),
+            },
+        }
+        false
+    });
+    wrong.map_or(Ok(fellows), Err)
+}
+
+fn one(path: &Path, text: &str) -> Result<Job, Error> {
+    toml::from_str::<Job>(text).map_err(|error| {
+        let told = Error::config(format!("{}: {}", path.display(), error.to_string().trim_end()));
+        hinted(told, error.message())
+    })
+}
+
+/// The same with the field that was probably meant, where there is none of this name.
+fn hinted(told: Error, message: &str) -> Error {
+    let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    let known = ["command", "script"].into_iter().chain(shoal_model::Field::ALL.iter().map(|f| f.name()));
+    match unknown.and_then(|unknown| nearest(unknown, known)) {
+        Some(near) => told.hint(format!("did you mean `{near}`?")),
+        None => told,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jobs(text: &str) -> Result<Vec<(Job, Fellows)>, String> {
+        read(Path::new("f.toml"), text).map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn several_jobs_start_after_each_other_by_name() {
+        let text =
+            "[[job]]\nname = 'a'\ncommand = ['x']\n[[job]]\ncommand = ['y']\nnodes = 2\nafter = ['a:any']\n";
+        let jobs = jobs(text).unwrap();
+        assert_eq!(jobs.len(), 2);
+        assert_eq!(jobs[1].0.nodes.get(), 2);
+        assert_eq!(jobs[1].1, [(0, Ended::Any)]);
+        assert!(jobs[1].0.after.as_ref().is_none_or(|after| after.0.is_empty()));
+    }
+
+    #[test]
+    fn wrong_file_is_named_with_the_job_and_the_field() {
+        let twice = "[[job]]\nname='a'\ncommand=['x']\n[[job]]\ncommand=['y']\nafter=['a','a:any']\n";
+        for (text, names) in [
+            ("name = 'a'\n[[job]]\ncommand = ['x']", "`name` belongs to no job"),
+            ("job = 7", "[[job]]"),
+            ("[[job]]\ncommand = ['x']\n[[job]]\nmemroy = 1\n", "job 2"),
+            ("[[job]]\ncommand = ['x']\nafter = ['b']\n", "after"),
+            (twice, "named twice"),
+        ] {
+            let said = jobs(text).unwrap_err();
+            assert!(said.contains("f.toml") && said.contains(names), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Matchmaking: a job goes to the owner of its point, and is pushed on to where more is idle until chance stops it.
+
+use std::cmp::Reverse;
+
+use rand::RngExt;
+use shoal_model::matching::{Needs, matches};
+use shoal_model::{Amount, JobId, NodeId};
+
+use super::message::{Message, Search, Trail};
+use super::{Event, Here, TriPronged};
+use crate::overlay::can::{Hop, SIDE, VIRTUAL, Vitals};
+use crate::protocol::Ctx;
+use crate::queue::backfill::{Shares, WHOLE, misfit, used_with};
+use crate::shared::Shared;
+
+/// A search that was passed on more often than this is dropped; its owner begins anew.
+const HOPS_MAX: u16 = 4_096;
+/// So many nodes are looked at before a search ends without result.
+pub const SEEN_MAX: usize = 2_048;
+
+impl TriPronged {
+    /// Looks for a place for a job of this node's.
+    pub fn find(&mut self, job: JobId, round: u32, needs: Needs, here: &Here<'_>, ctx: &mut Ctx<'_, Self>) {
+        let virtual_at = ctx.chance.random_range(0..SIDE);
+        let point = here.can.config().place(&needs.resources, None, virtual_at);
+        let search = Shared::new(Search { job, round, owner: ctx.me, needs, point });
+        self.on_find(search, Trail::default(), here, ctx);
+    }
+
+    pub(super) fn on_found(&mut self, job: JobId, round: u32, node: Option<NodeId>, ctx: &mut Ctx<'_, Self>) {
+        ctx.report(Event::Found { job, round, node });
+    }
+
+    pub(super) fn on_find(
+        &mut self,
+        search: Shared<Search>,
+        mut trail: Trail,
+        here: &Here<'_>,
+        ctx: &mut Ctx<'_, Self>,
+    ) {
+        trail.hops = trail.hops.saturating_add(1);
+        if trail.hops > HOPS_MAX || trail.seen.len() > SEEN_MAX || trail.back.len() > SEEN_MAX {
+            return;
+        }
+        let Some(pushes) = trail.pushes else {
+            match here.can.next_hop(&search.point) {
+                Hop::To(next) => {
+                    ctx.send(next, Message::Find(search, trail));
+                    return;
+                }
+                Hop::Here | Hop::Stuck => trail.pushes = Some(0),
+            }
+            self.push(search, trail, 0, here, ctx);
+            return;
+        };
+        if trail.seen.is_empty() {
+            self.push(search, trail, pushes, here, ctx);
+        } else {
+            self.walk(&search, trail, here, ctx);
+        }
+    }
+
+    fn push(
+        &mut self,
+        search: Shared<Search>,
+        mut trail: Trail,
+        pushes: u8,
+        here: &Here<'_>,
+        ctx: &mut Ctx<'_, Self>,
+    ) {
+        let onward = direction(here).filter(|_| pushes < self.config.pushes);
+        let stops = onward.is_none_or(|(_, nodes)| {
+            ctx.chance.random_range(0..1u64 << 32) < stop_below(nodes, self.config.stop)
+        });
+        if stops && let Some(node) = choose(&search.needs, here, ctx.me) {
+            let Search { job, round, owner, .. } = *search;
+            ctx.send(owner, Message::Found { job, round, node: Some(node) });
+            return;
+        }
+        match onward {
+            Some((next, _)) => {
+                trail.pushes = Some(pushes + 1);
+                ctx.send(next, Message::Find(search, trail));
+            }
+            None => self.walk(&search, trail, here, ctx),
+        }
+    }
+
+    /// Completeness: one after the other, all nodes that reach above the job's point.
+    fn walk(&mut self, search: &Shared<Search>, mut trail: Trail, here: &Here<'_>, ctx: &mut Ctx<'_, Self>) {
+        let Search { job, round, owner, .. } = **search;
+        if !trail.seen.contains(&ctx.me) {
+            trail.seen.push(ctx.me);
+            if let Some(node) = choose(&search.needs, here, ctx.me) {
+                ctx.send(owner, Message::Found { job, round, node: Some(node) });
+                return;
+            }
+        }
+        let next = here.can.reaching(&search.point).find(|node| !trail.seen.contains(node));
+        let full = trail.seen.len() >= SEEN_MAX;
+        let next = match next.filter(|_| !full) {
+            Some(next) => {
+                trail.back.push(ctx.me);
+                Some(next)
+            }
+            None => trail.back.pop(),
+        };
+        match next {
+            Some(next) => ctx.send(next, Message::Find(search.clone(), trail)),
+            None => ctx.send(owner, Message::Found { job, round, node: None }),
+        }
+    }
+}
+
+/// The upper neighbour with the largest idle region ahead, and how many nodes are there, in thousandths. Not along the
+/// virtual dimension: there all would end up at its upper edge, and a job's place in it is chance anyway.
+fn direction(here: &Here<'_>) -> Option<(NodeId, u64)> {
+    let upper = (0..VIRTUAL).flat_map(|dimension| here.can.upper(dimension));
+    upper
+        .filter(|(_, _, ahead)| ahead.cores > 0)
+        .map(|(node, _, ahead)| {
+            // F = required / cores², in fixed point; a region without any work is as good as it is large.
+            let cores = u128::from(ahead.cores);
+            let f = ((u128::from(ahead.required) + 1) << 64) / (cores * cores);
+            (f, node, ahead.nodes)
+        })
+        .min()
+        .map(|(_, node, nodes)| (node, nodes))
+}
+
+/// P(stop) = 1 / (1 + nodes)^SF, of 2^32; nodes in thousandths.
+fn stop_below(nodes: u64, stop: u8) -> u64 {
+    let mut below = 1u128 << 32;
+    for _ in 0..stop {
+        below = below * 1_000 / (1_000 + u128::from(nodes));
+    }
+    below as u64
+}
+
+/// The best of this node and its neighbours, as far as they will do at all: a free one, then one with room for it right
+/// now, then the one with the least to do.
+fn choose(needs: &Needs, here: &Here<'_>, me: NodeId) -> Option<NodeId> {
+    let own = here.can.own_vitals().map(|vitals| (me, vitals));
+    let balloons = here.can.balloons().map(|balloon| (balloon.node, &balloon.vitals));
+    own.into_iter()
+        .chain(here.can.vitals())
+        .chain(balloons)
+        .filter(|(_, vitals)| matches(needs, &vitals.machine))
+        .map(|(node, vitals)| (standing(needs, vitals), node))
+        .min()
+        .map(|(_, node)| node)
+}
+
+/// Less is better.
+fn standing(needs: &Needs, vitals: &Vitals) -> (u8, u64, Reverse<u32>, u64) {
+    let capacity = &vitals.machine.capacity;
+    let beyond: u64 = needs.resources.shares(capacity).iter().map(|share| WHOLE - share.min(&WHOLE)).sum();
+    let speed = Reverse(vitals.machine.speed.thousandths());
+    if vitals.running == 0 && vitals.waiting == 0 {
+        return (0, 0, speed, beyond);
+    }
+    if vitals.waiting == 0 && needs.resources.fits_in(&vitals.residual) {
+        let used = used_with(capacity, &vitals.residual, &needs.resources);
+        return (1, misfit(&used, capacity.components()), speed, beyond);
+    }
+    let busy = vitals.required.saturating_mul(1 << 10) / u64::from(capacity.cores.get().max(1));
+    (2, busy, speed, beyond)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stopping_is_likelier_the_fewer_lie_ahead() {
+        let all = 1u64 << 32;
+        assert_eq!(stop_below(5_000, 0), all, "by the formula, without a factor every job stops at once");
+        assert_eq!(stop_below(0, 2), all, "at the edge too");
+        assert_eq!(stop_below(1_000, 2), all / 4, "one node ahead: a quarter");
+        assert!(stop_below(9_000, 2) <= all / 100);
+        assert_eq!(stop_below(1_000, u8::MAX), 0, "with a large one it goes to the edge");
+    }
+}

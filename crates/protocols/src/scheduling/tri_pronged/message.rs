@@ -1,0 +1,153 @@
+//! What nodes say to each other to find a place for a job, and to move it to a better one.
+
+use minicbor::{CborLen, Decode, Encode};
+use shoal_model::{JobId, Needs, NodeId, Time};
+
+use crate::overlay::can::{Point, Vitals};
+use crate::protocol;
+use crate::shared::Shared;
+
+/// A search for a place.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct Search {
+    /// For which job.
+    #[n(0)]
+    pub job: JobId,
+    /// Which of the searches for it.
+    #[n(1)]
+    pub round: u32,
+    /// Who wants to know.
+    #[n(2)]
+    pub owner: NodeId,
+    /// What the job needs.
+    #[n(3)]
+    pub needs: Needs,
+    /// Where it lies.
+    #[n(4)]
+    pub point: Point,
+}
+
+/// How far a search has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct Trail {
+    /// How often it was passed on.
+    #[n(0)]
+    pub hops: u16,
+    /// How often it was pushed since it came to the owner of its point; none before.
+    #[n(1)]
+    pub pushes: Option<u8>,
+    /// Once all nodes that might do are looked at: those that were.
+    #[n(2)]
+    pub seen: Vec<NodeId>,
+    /// The way back.
+    #[n(3)]
+    pub back: Vec<NodeId>,
+}
+
+/// A job that could move.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct Offer {
+    /// Which.
+    #[n(0)]
+    pub job: JobId,
+    /// What it needs.
+    #[n(1)]
+    pub needs: Needs,
+    /// How often it was overtaken (BC).
+    #[n(2)]
+    pub overtaken: u32,
+    /// When it entered the queue of its first run node.
+    #[n(3)]
+    pub entered: Time,
+    /// Whether to start at once, or to wait there.
+    #[n(4)]
+    pub at_once: bool,
+}
+
+/// What nodes say to each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub enum Message {
+    /// Find a place; goes on until one is found. Answered to the owner by [`Message::Found`].
+    #[n(0)]
+    Find(#[n(0)] Shared<Search>, #[n(1)] Trail),
+    /// This one will do; or nobody will.
+    #[n(1)]
+    Found {
+        /// For which job.
+        #[n(0)]
+        job: JobId,
+        /// Which of the searches for it.
+        #[n(1)]
+        round: u32,
+        /// Who.
+        #[n(2)]
+        node: Option<NodeId>,
+    },
+    /// Would you take this? Answered by [`Message::Answer`].
+    #[n(2)]
+    Offer(#[n(0)] Shared<Offer>),
+    /// I would, and keep room for it for a moment; or not.
+    #[n(3)]
+    Answer {
+        /// Which job.
+        #[n(0)]
+        job: JobId,
+        /// Whether.
+        #[n(1)]
+        yes: bool,
+    },
+    /// I have room; what have you? Answered by [`Message::Offer`] or [`Message::Nothing`].
+    #[n(4)]
+    Pull {
+        /// What I am, have to do and have left.
+        #[n(0)]
+        vitals: Shared<Vitals>,
+        /// Whether a job would only wait at mine instead.
+        #[n(1)]
+        balance: bool,
+    },
+    /// Nothing for you.
+    #[n(5)]
+    Nothing,
+}
+
+/// JobRoute and JobPush carry a job's profile.
+const PROFILE_BYTES: u64 = 1_024;
+/// MigrateOffer and PullRequest.
+const OFFER_BYTES: u64 = 128;
+/// Everything else.
+const SHORT_BYTES: u64 = 64;
+
+impl protocol::Message for Message {
+    const KINDS: &'static [&'static str] = &["find", "found", "offer", "answer", "pull", "nothing"];
+
+    fn kind(&self) -> usize {
+        match self {
+            Message::Find(..) => 0,
+            Message::Found { .. } => 1,
+            Message::Offer(_) => 2,
+            Message::Answer { .. } => 3,
+            Message::Pull { .. } => 4,
+            Message::Nothing => 5,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Message::Find(..) => PROFILE_BYTES,
+            Message::Offer(_) | Message::Pull { .. } => OFFER_BYTES,
+            Message::Found { .. } | Message::Answer { .. } | Message::Nothing => SHORT_BYTES,
+        }
+    }
+
+    fn mentions(&self, mention: &mut dyn FnMut(NodeId)) {
+        match self {
+            Message::Find(search, trail) => {
+                mention(search.owner);
+                trail.back.iter().for_each(|&node| mention(node));
+            }
+            Message::Found { node, .. } => node.iter().for_each(|&node| mention(node)),
+            Message::Offer(_) | Message::Answer { .. } | Message::Pull { .. } | Message::Nothing => {}
+        }
+    }
+}

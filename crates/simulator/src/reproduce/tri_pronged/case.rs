@@ -1,0 +1,225 @@
+//! The runs: who schedules, which machines and jobs, how quickly jobs come; and drawing them.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use rand::RngExt;
+use shoal_model::machine::{Machine, Speed};
+use shoal_model::units::Size as Bytes;
+use shoal_model::{Amount, Resources, Span};
+use shoal_protocols::scheduling::tri_pronged::Variant;
+
+use crate::streams::{Purpose, Stream, stream};
+
+/// One run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    pub who: Who,
+    pub mix: Mix,
+    /// The mean gap between two jobs on 1000 nodes, in milliseconds.
+    pub gap_ms: u32,
+    /// How many of a hundred jobs say how much they need of something.
+    pub ratio: u8,
+    pub seed: u64,
+}
+
+/// Who schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// One scheduler that knows everything.
+    Cent,
+    Nodes(Variant),
+}
+
+/// How machines and jobs are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mix {
+    /// Eight kinds of machine and of job.
+    Clustered,
+    /// Each part on its own.
+    Mixed,
+}
+
+/// All that can schedule, the best first by the paper.
+pub const EVERYBODY: [Who; 7] = [
+    Who::Cent,
+    Who::Nodes(Variant::LiqPull),
+    Who::Nodes(Variant::LiPull),
+    Who::Nodes(Variant::LiqPush),
+    Who::Nodes(Variant::LiPush),
+    Who::Nodes(Variant::L),
+    Who::Nodes(Variant::Vanilla),
+];
+
+/// A job as it is drawn.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// After the first.
+    pub at: Span,
+    pub needs: Resources,
+    /// On the baseline machine.
+    pub takes: Span,
+    /// At which node it is submitted.
+    pub entry: u64,
+}
+
+/// The mean running time (T).
+const MEAN: Span = Span::from_secs(3_600);
+/// Kinds of machine, and of job, where there are few.
+const KINDS: u64 = 8;
+/// Cores times speed of a node, on average, by the weights below.
+const STRENGTH: f64 = 2.75 * 0.93;
+
+impl Who {
+    pub fn name(self) -> &'static str {
+        match self {
+            Who::Cent => "CENT",
+            Who::Nodes(Variant::Vanilla) => "Vanilla",
+            Who::Nodes(Variant::L) => "L",
+            Who::Nodes(Variant::LiPush) => "LI-PUSH",
+            Who::Nodes(Variant::LiPull) => "LI-PULL",
+            Who::Nodes(Variant::LiqPush) => "LIQ-PUSH",
+            Who::Nodes(Variant::LiqPull) => "LIQ-PULL",
+        }
+    }
+}
+
+impl Case {
+    /// How heavy it is, roughly.
+    pub fn weight(&self) -> f64 {
+        match self.who {
+            Who::Cent => 0.1,
+            Who::Nodes(_) => f64::from(self.gap_ms) / 2_000.0,
+        }
+    }
+
+    /// The machines, the same for all who schedule.
+    pub fn machines(&self, nodes: usize) -> Vec<Machine> {
+        let machines: Vec<Machine> = (0..nodes as u64)
+            .map(|node| {
+                let index = match self.mix {
+                    // Kinds are dealt out by the weights of weak and strong, as single parts are.
+                    Mix::Clustered => {
+                        stream(self.seed, Purpose::Placement, node).random_range(0..KINDS) | 1 << 32
+                    }
+                    Mix::Mixed => node,
+                };
+                machine(&mut stream(self.seed, Purpose::Placement, index | 1 << 33))
+            })
+            .collect();
+        match self.mix {
+            Mix::Mixed => machines,
+            Mix::Clustered => scaled(machines),
+        }
+    }
+
+    /// The jobs, the same for all who schedule; each can run somewhere.
+    pub fn jobs(&self, jobs: usize, machines: &[Machine]) -> Vec<Drawn> {
+        let mut luck = stream(self.seed, Purpose::Workload, 0);
+        let kinds: Vec<Resources> = (0..KINDS)
+            .map(|kind| self.needs(&mut stream(self.seed, Purpose::Workload, kind | 1 << 32), machines))
+            .collect();
+        let gap = f64::from(self.gap_ms) / 1e3 * 1_000.0 / machines.len() as f64;
+        let mut at = 0.0;
+        (0..jobs)
+            .map(|_| {
+                at += -gap * (1.0 - luck.random::<f64>()).ln();
+                let needs = match self.mix {
+                    Mix::Clustered => kinds[luck.random_range(0..kinds.len())].clone(),
+                    Mix::Mixed => self.needs(&mut luck, machines),
+                };
+                let half = MEAN.as_micros() / 2;
+                let takes = Span::from_micros(half + luck.random_range(0..=2 * half));
+                let entry = luck.random_range(1..=machines.len() as u64);
+                Drawn { at: Span::from_micros((at * 1e6) as u64), needs, takes, entry }
+            })
+            .collect()
+    }
+
+    fn needs(&self, luck: &mut Stream, machines: &[Machine]) -> Resources {
+        loop {
+            let says = |luck: &mut Stream| luck.random_range(0..100) < self.ratio;
+            let mut needs = Resources::cores(1);
+            if says(luck) {
+                needs = Resources::cores(weighted(luck, [1, 2, 4, 8], [60, 25, 12, 3]));
+            }
+            if says(luck) {
+                needs = needs.with_memory(Bytes::from_gib(weighted(luck, MEMORY, WEIGHTS)));
+            }
+            if says(luck) {
+                needs = needs.with_disk(Bytes::from_gib(weighted(luck, DISK, WEIGHTS)));
+            }
+            if machines.iter().any(|machine| needs.fits_in(&machine.capacity)) {
+                return needs;
+            }
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mix = match self.mix {
+            Mix::Clustered => "clustered",
+            Mix::Mixed => "mixed",
+        };
+        let gap = f64::from(self.gap_ms) / 1e3;
+        write!(f, "{}, {mix}, gap {gap} s, {} % constraints, seed {}", self.who.name(), self.ratio, self.seed)
+    }
+}
+
+/// From weak to strong, in hundredths.
+const WEIGHTS: [u32; 4] = [40, 30, 20, 10];
+const MEMORY: [u64; 4] = [1, 2, 4, 8];
+const DISK: [u64; 4] = [50, 100, 250, 500];
+
+fn weighted<T: Copy>(luck: &mut Stream, values: [T; 4], weights: [u32; 4]) -> T {
+    let mut left = luck.random_range(0..weights.iter().sum());
+    for (value, weight) in values.into_iter().zip(weights) {
+        if left < weight {
+            return value;
+        }
+        left -= weight;
+    }
+    values[3]
+}
+
+fn machine(luck: &mut Stream) -> Machine {
+    let cores = weighted(luck, [1, 2, 4, 8], [35, 30, 25, 10]);
+    let capacity = Resources::cores(cores)
+        .with_memory(Bytes::from_gib(weighted(luck, MEMORY, WEIGHTS)))
+        .with_disk(Bytes::from_gib(weighted(luck, DISK, WEIGHTS)));
+    let speed = weighted(luck, [500, 900, 1_300, 2_000], WEIGHTS);
+    with_speed(Machine::with_capacity(capacity), speed)
+}
+
+fn with_speed(machine: Machine, thousandths: u32) -> Machine {
+    let speed = NonZeroU32::new(thousandths.max(1)).expect("at least one");
+    Machine { speed: Speed::new(speed), ..machine }
+}
+
+/// Eight kinds make the strength of a grid a matter of luck: speeds are scaled to that of a mixed one.
+fn scaled(machines: Vec<Machine>) -> Vec<Machine> {
+    let factor = STRENGTH * machines.len() as f64 / strength(&machines);
+    machines
+        .into_iter()
+        .map(|machine| {
+            let speed = (f64::from(machine.speed.thousandths()) * factor).round() as u32;
+            with_speed(machine, speed)
+        })
+        .collect()
+}
+
+fn strength(machines: &[Machine]) -> f64 {
+    let of = |machine: &Machine| {
+        f64::from(machine.capacity.cores.get()) * f64::from(machine.speed.thousandths()) / 1e6
+    };
+    machines.iter().map(of).sum()
+}
+
+/// ρ: the cores that jobs ask for beside those there are.
+pub fn offered(jobs: &[Drawn], machines: &[Machine]) -> f64 {
+    let work: f64 =
+        jobs.iter().map(|job| f64::from(job.needs.cores.get()) / 1e3 * job.takes.as_secs_f64()).sum();
+    let over = jobs.last().map_or(1.0, |job| job.at.as_secs_f64());
+    work / (over * strength(machines))
+}

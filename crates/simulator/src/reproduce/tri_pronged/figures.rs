@@ -1,0 +1,95 @@
+//! Figures 3 to 5 with our data, and all runs in a table.
+
+use std::collections::BTreeSet;
+
+use super::case::{EVERYBODY, Mix, Who};
+use super::judge::{GAPS, RATIOS, Runs};
+use super::seen::Seen;
+use crate::plot::{Axis, Figure, Layer, Unit};
+use crate::report::picture::Picture;
+use crate::reproduce::asap::number;
+use crate::reproduce::sheet::Sheet;
+
+/// All figures for which there are runs.
+pub fn figures(runs: &Runs) -> Vec<Picture> {
+    let at_gaps = |title: &str, axis: Axis, figure: fn(&Seen) -> f64, from: usize| {
+        let gap = Axis::new("mean gap between jobs, s");
+        let mut drawn = Figure::new(title, gap, axis);
+        for &who in &EVERYBODY[from..] {
+            let points: Vec<(f64, f64)> = GAPS
+                .iter()
+                .filter_map(|&gap| {
+                    Some((f64::from(gap) / 1e3, runs.of(who, Mix::Clustered, gap, 40, figure)?))
+                })
+                .collect();
+            if !points.is_empty() {
+                drawn = drawn.with(Layer::line(who.name(), points));
+            }
+        }
+        drawn
+    };
+    let mut figures = vec![
+        (
+            "fig3",
+            "The paper: LIQ-PULL waits least of the decentralised, close to CENT.",
+            at_gaps("Figure 3: mean wait", Axis::new("wait").unit(Unit::Time), Seen::wait, 0),
+        ),
+        (
+            "fig4a",
+            "The paper: PULL sends more, about 20 messages a minute and node.",
+            at_gaps("Figure 4a: messages", Axis::new("messages a minute and node"), |seen| seen.messages, 1),
+        ),
+        (
+            "fig4b",
+            "The paper: the volume hardly differs.",
+            at_gaps("Figure 4b: volume", Axis::new("bytes a minute and node"), |seen| seen.bytes, 1),
+        ),
+    ];
+    let ratio = Axis::new("jobs with constraints, %");
+    let mut fifth =
+        Figure::new("Figure 5: mean wait by constraints", ratio, Axis::new("wait").unit(Unit::Time));
+    for who in EVERYBODY {
+        let points: Vec<(f64, f64)> = RATIOS
+            .iter()
+            .filter_map(|&ratio| {
+                Some((f64::from(ratio), runs.of(who, Mix::Clustered, 3_000, ratio, Seen::wait)?))
+            })
+            .collect();
+        if !points.is_empty() {
+            fifth = fifth.with(Layer::line(who.name(), points));
+        }
+    }
+    figures.push(("fig5", "The paper: the same order; at 80 % LIQ-PULL moves away from CENT.", fifth));
+    figures
+        .into_iter()
+        .filter(|(_, _, figure)| !figure.layers.is_empty())
+        .map(|(name, caption, figure)| Picture::figure(name, caption, figure))
+        .collect()
+}
+
+/// The means of all runs over their seeds.
+pub fn sheet(runs: &Runs) -> Sheet {
+    let columns = ["", "gap", "ρ", "wait", "longest", "sent", "bytes", "moves", "spare"];
+    let title = "Means over seeds; messages and bytes a minute and node; spare: unneeded, of 1";
+    let mut sheet = Sheet::new(title, columns);
+    let kinds: BTreeSet<(Who, Mix, u32, u8)> =
+        runs.seen.keys().map(|case| (case.who, case.mix, case.gap_ms, case.ratio)).collect();
+    for (who, mix, gap_ms, ratio) in kinds {
+        let of = |figure: fn(&Seen) -> f64| runs.of(who, mix, gap_ms, ratio, figure).map(number);
+        let cell = |figure: fn(&Seen) -> f64| of(figure).unwrap_or_else(|| "-".to_owned());
+        let sent = |figure: fn(&Seen) -> f64| if who == Who::Cent { "-".to_owned() } else { cell(figure) };
+        let mixed = if mix == Mix::Clustered { "" } else { ", mixed" };
+        sheet.row([
+            format!("{}, {ratio} %{mixed}", who.name()),
+            number(f64::from(gap_ms) / 1e3),
+            cell(|seen| seen.offered),
+            cell(Seen::wait),
+            cell(Seen::longest),
+            sent(|seen| seen.messages),
+            sent(|seen| seen.bytes),
+            sent(|seen| seen.moves as f64),
+            cell(|seen| seen.beyond),
+        ]);
+    }
+    sheet
+}

@@ -1,0 +1,44 @@
+//! What is kept of a run.
+
+use minicbor::{Decode, Encode};
+
+use crate::reproduce::statistics::mean;
+
+/// What is kept of a run.
+#[derive(Clone, Debug, Default, Encode, Decode)]
+pub struct Seen {
+    /// How long each job waited, in seconds; those that never started waited until the end.
+    #[n(0)]
+    pub waits: Vec<f64>,
+    /// Jobs that had not started when the run was given up.
+    #[n(1)]
+    pub unstarted: usize,
+    /// Messages a minute and node.
+    #[n(2)]
+    pub messages: f64,
+    /// Bytes a minute and node.
+    #[n(3)]
+    pub bytes: f64,
+    /// Jobs that moved.
+    #[n(4)]
+    pub moves: u64,
+    /// How much of its run node a job did not need, of 1, on average over resources.
+    #[n(5)]
+    pub beyond: f64,
+    /// ρ.
+    #[n(6)]
+    pub offered: f64,
+    /// Inputs that nodes handled.
+    #[n(7)]
+    pub inputs: u64,
+}
+
+impl Seen {
+    pub fn wait(&self) -> f64 {
+        mean(&self.waits).unwrap_or(0.0)
+    }
+
+    pub fn longest(&self) -> f64 {
+        self.waits.iter().copied().fold(0.0, f64::max)
+    }
+}

@@ -1,0 +1,114 @@
+//! Matchmaking finds whoever there is (M1 to M3), and jobs that wait go where there is room.
+
+use std::collections::BTreeSet;
+
+use shoal_model::{NodeId, Span, Time};
+use shoal_protocols::node::{End, Event};
+use shoal_protocols::scheduling::tri_pronged::{Config, Message, Variant};
+
+use crate::scene::{events, grid, job, machine, said, starts};
+
+/// When a small grid has its zones.
+const SETTLED: Time = Time::from_secs(60);
+
+fn quick(variant: Variant) -> Config {
+    Config { variant, ..Config::real() }
+}
+
+#[test]
+fn only_node_that_will_do_is_found() {
+    for seed in 1..=4 {
+        let mut machines = vec![machine(1); 60];
+        let strong = 7 * seed as usize;
+        machines[strong] = machine(8);
+        let mut grid = grid(seed, machines, quick(Variant::LiqPull), Default::default());
+        let wanted: BTreeSet<_> = (0..6)
+            .map(|number| {
+                let at = SETTLED + Span::from_secs(u64::from(number) * 10);
+                grid.submit(at, NodeId(1 + u64::from(number) * 9), job(number, 8, 5))
+            })
+            .collect();
+        grid.world().run_before(SETTLED + Span::from_mins(4));
+        let starts = starts(&grid.world().sights());
+        assert_eq!(starts.iter().map(|(job, ..)| *job).collect::<BTreeSet<_>>(), wanted, "seed {seed}");
+        assert!(starts.iter().all(|(_, node, _)| *node == NodeId(strong as u64 + 1)), "seed {seed}");
+    }
+}
+
+#[test]
+fn job_that_no_node_can_run_fails_with_its_reason() {
+    let mut grid = grid(1, vec![machine(2); 12], quick(Variant::L), Default::default());
+    let impossible = grid.submit(SETTLED, NodeId(3), job(1, 64, 5));
+    grid.world().run_before(SETTLED + Span::from_mins(10));
+    let events = events(&grid.world().sights());
+    assert!(events.contains(&Event::Ended(impossible, End::NoPlace)));
+}
+
+#[test]
+fn few_pushes_find_a_place() {
+    let machines = [1, 1, 1, 2, 2, 4, 8].map(machine).into_iter().cycle().take(200).collect();
+    let mut grid = grid(5, machines, quick(Variant::L), Default::default());
+    let jobs = 200u16;
+    for number in 0..jobs {
+        let at = SETTLED + Span::from_millis(u64::from(number) * 500);
+        let cores = [1, 1, 2, 4][usize::from(number % 4)];
+        grid.submit(at, NodeId(1 + u64::from(number)), job(number, cores, 60));
+    }
+    grid.world().run_before(SETTLED + Span::from_mins(3));
+    let sights = grid.world().sights();
+    let pushes =
+        said(&sights, |message| matches!(message, Message::Find(_, trail) if trail.pushes.is_some()));
+    let walks = said(&sights, |message| matches!(message, Message::Find(_, trail) if !trail.seen.is_empty()));
+    let mean = pushes as f64 / f64::from(jobs);
+    println!("{mean:.2} pushes per job, {walks} of them to look at every node that might do");
+    assert!(mean <= 10.0, "{mean}");
+    assert_eq!(starts(&sights).len(), usize::from(jobs));
+}
+
+#[test]
+fn stopping_factor_says_how_far_jobs_are_pushed() {
+    let pushes = |stop| {
+        let machines = [1, 2, 4, 8].map(machine).into_iter().cycle().take(60).collect();
+        let mut grid = grid(6, machines, Config { stop, ..quick(Variant::L) }, Default::default());
+        for number in 0..40 {
+            let at = SETTLED + Span::from_secs(u64::from(number));
+            grid.submit(at, NodeId(1 + u64::from(number)), job(number, 1, 5));
+        }
+        grid.world().run_before(SETTLED + Span::from_mins(2));
+        said(
+            &grid.world().sights(),
+            |message| matches!(message, Message::Find(_, trail) if trail.pushes.is_some()),
+        )
+    };
+    let (none, some, far) = (pushes(0), pushes(2), pushes(20));
+    println!("pushes of 40 jobs with a factor of 0, 2 and 20: {none}, {some}, {far}");
+    assert_eq!(none, 0, "whoever owns the point looks around, and that is all");
+    assert!(none < some && some <= far, "{none} {some} {far}");
+}
+
+/// Twelve jobs of a minute come to a node at once, before anybody can have heard of the others.
+fn crowd(variant: Variant) -> (usize, Span) {
+    let mut grid = grid(7, vec![machine(2); 8], quick(variant), Default::default());
+    for number in 0..24 {
+        grid.submit(SETTLED, NodeId(1), job(number, 1, 60));
+    }
+    grid.world().run_before(SETTLED + Span::from_mins(20));
+    let sights = grid.world().sights();
+    let starts = starts(&sights);
+    assert_eq!(starts.len(), 24, "each job starts, and once: {}", variant.name());
+    let last = starts.iter().map(|(_, _, at)| at.since(SETTLED)).max().expect("jobs start");
+    let moves = said(&sights, |message| matches!(message, Message::Answer { yes: true, .. }));
+    (moves, last)
+}
+
+#[test]
+fn jobs_that_wait_go_where_there_is_room() {
+    let told = Variant::ALL.map(|variant| (variant.name(), crowd(variant)));
+    println!("moves and the last start of 24 jobs on 16 cores: {told:?}");
+    let of = |variant: Variant| told[Variant::ALL.iter().position(|other| *other == variant).unwrap()].1;
+    assert_eq!(of(Variant::Vanilla).0 + of(Variant::L).0, 0, "without migration nobody moves");
+    for variant in [Variant::LiPush, Variant::LiPull, Variant::LiqPush, Variant::LiqPull] {
+        assert!(of(variant).0 > 0, "{}", variant.name());
+        assert!(of(variant).1 <= of(Variant::L).1, "{}", variant.name());
+    }
+}
