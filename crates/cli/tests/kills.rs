@@ -25,7 +25,7 @@ fn setting(name: &str, usual: &str) -> String {
 
 #[test]
 fn every_job_ends_exactly_once_however_daemons_are_killed() {
-    let (kills, jobs) = (setting("SHOAL_KILLS", "10"), setting("SHOAL_KILLED_JOBS", "40"));
+    let (kills, jobs) = (setting("SHOAL_KILLS", "6"), setting("SHOAL_KILLED_JOBS", "20"));
     let account = rehearse(&["--kills", &kills, "--jobs", &jobs, "--nodes", "4", "--seed", "7"]);
     assert_eq!(account["kills"].to_string(), kills);
     let over = account["finished"].as_u64().unwrap() + account["lost"].as_u64().unwrap();
@@ -36,8 +36,8 @@ fn every_job_ends_exactly_once_however_daemons_are_killed() {
 #[test]
 fn killed_supervisors_lose_only_what_must_not_run_twice() {
     let account =
-        rehearse(&["--kills", "6", "--supervisors", "3", "--jobs", "20", "--nodes", "3", "--seed", "8"]);
-    assert_eq!(account["supervisors"], 3);
+        rehearse(&["--kills", "4", "--supervisors", "2", "--jobs", "12", "--nodes", "3", "--seed", "8"]);
+    assert_eq!(account["supervisors"], 2);
     let over = account["finished"].as_u64().unwrap() + account["lost"].as_u64().unwrap();
-    assert_eq!(over, 20);
+    assert_eq!(over, 12);
 }

@@ -14,6 +14,7 @@ mod finding;
 mod page;
 pub(crate) mod pool;
 mod proactive;
+mod runs;
 mod sheet;
 mod shelf;
 pub mod statistics;
@@ -36,6 +37,7 @@ use crate::workload::WorkloadError;
 pub(crate) use asap::LIBRARY as ASAP_SCENARIOS;
 pub use finding::{Finding, Known};
 pub use pool::{Progress, Tell};
+use runs::Making;
 pub use sheet::Sheet;
 pub use shelf::Keep;
 use shelf::Shelf;
@@ -266,11 +268,12 @@ impl Reproduction {
     /// Makes all runs and judges them.
     pub fn carry_out(self, tell: Tell<'_>) -> Result<Report, Error> {
         let Reproduction { wanted, plan, threads, shelf } = self;
+        let making = Making { shelf: &shelf, threads, tell };
         match plan {
-            Plan::Asap(plan) => plan.carry_out(wanted, &shelf, threads, tell),
-            Plan::Aria(plan) => plan.carry_out(wanted, &shelf, threads, tell),
-            Plan::TriPronged(plan) => plan.carry_out(wanted, &shelf, threads, tell),
-            Plan::Proactive(plan) => plan.carry_out(wanted, &shelf, threads, tell),
+            Plan::Asap(plan) => plan.carry_out(wanted, &making),
+            Plan::Aria(plan) => plan.carry_out(wanted, &making),
+            Plan::TriPronged(plan) => plan.carry_out(wanted, &making),
+            Plan::Proactive(plan) => plan.carry_out(wanted, &making),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use minicbor::{Decode, Encode};
 
+use crate::reproduce::runs::Kept;
 use crate::reproduce::statistics::mean;
 use crate::world::Traffic;
 
@@ -39,6 +40,12 @@ pub struct Job {
     pub end: Option<f64>,
     #[n(3)]
     pub deadline: Option<f64>,
+}
+
+impl Kept for Seen {
+    fn inputs(&self) -> u64 {
+        self.inputs
+    }
 }
 
 impl Seen {

@@ -13,11 +13,9 @@ mod seen;
 mod sheets;
 mod size;
 
-use std::collections::BTreeMap;
-
 use super::finding::Findings;
-use super::pool::{self, Tell, Timed};
-use super::{Error, Paper, Report, Shelf, Timing};
+use super::runs::{Made, Making};
+use super::{Error, Paper, Report};
 pub(super) use known::KNOWN;
 pub(crate) use plan::LIBRARY;
 pub(super) use plan::Plan;
@@ -28,32 +26,17 @@ impl Plan {
         self.cases.len()
     }
 
-    pub(super) fn carry_out(
-        self,
-        wanted: Vec<&'static str>,
-        shelf: &Shelf,
-        threads: usize,
-        tell: Tell<'_>,
-    ) -> Result<Report, Error> {
-        let make = |case: &case::Case, so_far: &dyn Fn(f64)| {
-            shelf.get_or_make(&format!("asap {case}"), || self.make(case, so_far))
-        };
-        let weigh = |case: &case::Case| self.weigh(case);
-        let runs = pool::carry_out(&self.cases, threads, weigh, make, tell)?;
-        let mut timing = Vec::new();
-        let mut seen = BTreeMap::new();
-        for (case, Timed { seen: one, took }) in runs {
-            timing.push(Timing { run: case.to_string(), elapsed_s: took.as_secs_f64(), inputs: one.inputs });
-            seen.insert(case, one);
-        }
-        let seen = experiment::Runs { size: self.size, seen };
+    pub(super) fn carry_out(self, wanted: Vec<&'static str>, making: &Making<'_>) -> Result<Report, Error> {
+        let make = |case: &case::Case, so_far: &dyn Fn(f64)| self.make(case, so_far);
+        let Made { seen, timing } = making.all(Paper::Asap, &self.cases, |case| self.weigh(case), make)?;
+        let runs = experiment::Runs { size: self.size, seen };
         let mut findings = Findings::new(KNOWN, wanted);
         for experiment in &self.experiments {
-            experiment.judge(&seen, &mut findings);
+            experiment.judge(&runs, &mut findings);
         }
         let findings = findings.finish();
         let sheets = sheets::sheets(&findings);
-        let figures = figures::figures(&seen);
+        let figures = figures::figures(&runs);
         Ok(Report { paper: Paper::Asap, about: self.about, findings, sheets, figures, timing })
     }
 }

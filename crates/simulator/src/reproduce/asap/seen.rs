@@ -4,6 +4,7 @@ use minicbor::{Decode, Encode};
 use shoal_model::{Span, Time};
 use shoal_protocols::scheduling::asap::Tally;
 
+use crate::reproduce::runs::Kept;
 use crate::reproduce::statistics::{mean, median};
 
 /// What is kept of a run.
@@ -59,6 +60,12 @@ impl Job {
 
     fn area(&self) -> f64 {
         f64::from(self.width) * self.requested.as_secs_f64()
+    }
+}
+
+impl Kept for Seen {
+    fn inputs(&self) -> u64 {
+        self.inputs
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use minicbor::{Decode, Encode};
 use shoal_protocols::scheduling::proactive::Variant;
 
+use super::super::runs::Kept;
+
 /// The four sizes of figure 1: nodes of the grid, and of a job.
 pub const SIZES: [(u32, u32); 4] = [(800, 64), (800, 128), (10_000, 64), (10_000, 128)];
 /// The candidates for each node wanted that are compared beside the paper's 2.
@@ -67,4 +69,10 @@ pub struct Seen {
     pub bytes: f64,
     #[n(3)]
     pub inputs: u64,
+}
+
+impl Kept for Seen {
+    fn inputs(&self) -> u64 {
+        self.inputs
+    }
 }

@@ -11,11 +11,9 @@ mod judge;
 mod known;
 mod plan;
 
-use std::collections::BTreeMap;
-
 use super::finding::Findings;
-use super::pool::{self, Tell, Timed};
-use super::{Error, Paper, Report, Shelf, Timing};
+use super::runs::{Made, Making};
+use super::{Error, Paper, Report};
 pub(super) use known::KNOWN;
 pub(super) use plan::Plan;
 
@@ -24,23 +22,9 @@ impl Plan {
         self.cases.len()
     }
 
-    pub(super) fn carry_out(
-        self,
-        wanted: Vec<&'static str>,
-        shelf: &Shelf,
-        threads: usize,
-        tell: Tell<'_>,
-    ) -> Result<Report, Error> {
-        let make = |case: &case::Case, so_far: &dyn Fn(f64)| {
-            shelf.get_or_make(&format!("proactive {case}"), || self.make(case, so_far))
-        };
-        let made = pool::carry_out(&self.cases, threads, |case| self.weigh(case), make, tell)?;
-        let mut timing = Vec::new();
-        let mut seen = BTreeMap::new();
-        for (case, Timed { seen: one, took }) in made {
-            timing.push(Timing { run: case.to_string(), elapsed_s: took.as_secs_f64(), inputs: one.inputs });
-            seen.insert(case, one);
-        }
+    pub(super) fn carry_out(self, wanted: Vec<&'static str>, making: &Making<'_>) -> Result<Report, Error> {
+        let make = |case: &case::Case, so_far: &dyn Fn(f64)| self.make(case, so_far);
+        let Made { seen, timing } = making.all(Paper::Proactive, &self.cases, |case| self.weigh(case), make)?;
         let runs = judge::Runs { seen };
         let mut findings = Findings::new(KNOWN, wanted);
         runs.judge(&mut findings);

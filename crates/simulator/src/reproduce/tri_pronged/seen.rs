@@ -2,6 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
+use crate::reproduce::runs::Kept;
 use crate::reproduce::statistics::mean;
 
 /// What is kept of a run.
@@ -31,6 +32,12 @@ pub struct Seen {
     /// Inputs that nodes handled.
     #[n(7)]
     pub inputs: u64,
+}
+
+impl Kept for Seen {
+    fn inputs(&self) -> u64 {
+        self.inputs
+    }
 }
 
 impl Seen {
