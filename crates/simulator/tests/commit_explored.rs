@@ -202,7 +202,12 @@ fn all_or_none(state: &State<'_, Commit, Witness>) -> Result<(), String> {
             let placed = coordinator.and_then(|core| core.commit.placement(lock.job));
             // Whoever has yet to be told to let go is told again after the horizon.
             let chased = state.timers(lock.coordinator).any(|(_, timer)| matches!(timer, Timer::Chase(..)));
-            if chased {
+            // So is whoever has to let go before an exchange can be confirmed.
+            let retried = state
+                .timers(lock.coordinator)
+                .any(|(_, timer)| matches!(timer, Timer::Retry(job, _) if *job == lock.job));
+            let placing = coordinator.is_some_and(|core| core.commit.is_placing(lock.job));
+            if chased || placing && retried {
                 continue;
             }
             if up(lock.coordinator) && placed.is_none_or(|placed| placed.epoch != lock.epoch) {

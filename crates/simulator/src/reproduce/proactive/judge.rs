@@ -146,18 +146,9 @@ impl Runs {
 
     /// The ratios in a table.
     pub fn sheets(&self) -> Vec<Sheet> {
-        let columns = [
-            "grid x job",
-            "genetic over all",
-            "basic 3",
-            "basic 10",
-            "basic 20",
-            "proactive 3",
-            "proactive 10",
-            "proactive 20",
-        ];
+        let columns = ["grid x job", "genetic", "basic 3", "10", "20", "proactive 3", " 10", " 20"];
         let mut sheet = Sheet::new(
-            "Cost beside the better centralised one, after iterations; means over queries",
+            "Cost beside the best known: genetic over all nodes; after 3, 10, 20 iterations",
             columns,
         );
         for size in SIZES {
