@@ -126,6 +126,7 @@ impl From<reproduce::Error> for Error {
             reproduce::Error::UnknownPaper { .. }
             | reproduce::Error::UnknownId { .. }
             | reproduce::Error::Keep { .. }
+            | reproduce::Error::Network(_)
             | reproduce::Error::Baseline(_) => Error::user(error.to_string()),
         }
     }

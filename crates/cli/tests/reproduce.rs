@@ -84,12 +84,19 @@ fn strict_ends_with_one_where_a_claim_does_not_hold() {
 fn what_is_unknown_is_refused_with_what_is_known() {
     let home = tempfile::tempdir().unwrap();
     let error = refused(home.path(), &["dgs"]);
-    assert_eq!(error, "error: no paper is called `dgs`: known are asap, aria, tri-pronged, and all");
+    assert_eq!(
+        error,
+        "error: no paper is called `dgs`: known are asap, aria, tri-pronged, proactive, and all"
+    );
     let error = refused(home.path(), &["asap", "--only", "asap/table4"]);
     assert!(
         error.contains("no result of `asap` begins with `asap/table4`: known are asap/fig4a,"),
         "{error}"
     );
+    let hosts = home.path().join("hosts.csv");
+    fs::write(&hosts, "1,2,3\n").unwrap();
+    let error = refused(home.path(), &["proactive", "--hosts", hosts.to_str().unwrap()]);
+    assert!(error.contains("has 3 columns; without a heading they are `x,y` or `id,root,x,y`"), "{error}");
     let error = refused(home.path(), &["asap", "--seeds", "0"]);
     assert_eq!(error, "error: --seeds 0: must be at least 1");
 }

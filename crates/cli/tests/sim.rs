@@ -195,7 +195,7 @@ fn scenarios_that_make_no_sense_are_refused_by_file_line_and_field() {
         (
             "\"sample\"",
             "\"simple\"",
-            "error: s.toml:2:10: recipe: unknown `simple`; did you mean `sample`? (known: sample, asap, aria, tri-pronged)",
+            "error: s.toml:2:10: recipe: unknown `simple`; did you mean `sample`? (known: sample, asap, aria, tri-pronged, proactive)",
         ),
         (
             "width = [1, 4]",

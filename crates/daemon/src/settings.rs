@@ -19,6 +19,7 @@
 //! labels = { zone = "basement" }
 //! ```
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -137,6 +138,9 @@ pub struct MachineSettings {
     /// What its owner says of it.
     #[serde(skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
+    /// Organisations whose jobs its owner does not want here.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub refuses: BTreeSet<Name>,
 }
 
 /// Why settings are of no use.
@@ -239,6 +243,7 @@ impl MachineSettings {
             gpus: over.gpus.or(self.gpus),
             organisation: over.organisation.or(self.organisation),
             labels: self.labels.into_iter().chain(over.labels).collect(),
+            refuses: self.refuses.into_iter().chain(over.refuses).collect(),
         }
     }
 
@@ -262,6 +267,7 @@ impl MachineSettings {
         capacity.check().map_err(|error| wrong("cores", &error.to_string()))?;
         machine.organisation = self.organisation.clone().or(machine.organisation);
         machine.labels.extend(self.labels.clone());
+        machine.refuses.extend(self.refuses.clone());
         Ok(machine)
     }
 }

@@ -25,6 +25,9 @@ pub use array::{Array, ArrayError, IndexRange, MAX_ARRAY_INDEX, MAX_ARRAY_RANGES
 pub use files::{Files, MAX_FILES, MAX_PATH_BYTES, PathError, Staged};
 pub use requires::{MAX_ORGANISATIONS, Requires};
 
+use crate::constraint::Constraint;
+use crate::criterion::Criterion;
+use crate::expression::ExpressionError;
 use crate::resources::{Resources, ResourcesError};
 use crate::text::{Expression, Line, Name};
 use crate::time::{Span, Time};
@@ -216,6 +219,14 @@ pub enum JobError {
     /// Two wishes against each other.
     #[error("`retry` contradicts `mode = \"at-most-once\"`: leave one of them out")]
     RetryAtMostOnce,
+    /// A criterion or a constraint that makes no sense.
+    #[error("`{field}`: {error}")]
+    Expression {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it, and where.
+        error: ExpressionError,
+    },
     /// Two files for one place.
     #[error("`{field}` names `{path}` twice")]
     SameFile {
@@ -276,6 +287,7 @@ impl Job {
             return Err(JobError::NoResources);
         }
         self.check_times()?;
+        self.check_expressions()?;
         if let Some(requires) = &self.requires {
             requires.check()?;
         }
@@ -295,6 +307,17 @@ impl Job {
             Some(files) => files.check(),
             None => Ok(()),
         }
+    }
+
+    fn check_expressions(&self) -> Result<(), JobError> {
+        let wrong = |field| move |error| JobError::Expression { field, error };
+        if let Some(criterion) = &self.criterion {
+            criterion.as_str().parse::<Criterion>().map_err(wrong("optimise"))?;
+        }
+        if let Some(constraint) = &self.constraint {
+            constraint.as_str().parse::<Constraint>().map_err(wrong("where"))?;
+        }
+        Ok(())
     }
 
     fn check_times(&self) -> Result<(), JobError> {

@@ -4,7 +4,11 @@
 
 pub mod amount;
 pub mod calendar;
+pub mod constraint;
+pub mod coordinates;
+pub mod criterion;
 pub mod envelope;
+pub mod expression;
 pub mod honours;
 pub mod id;
 pub mod job;
@@ -19,7 +23,11 @@ pub mod units;
 
 pub use amount::Amount;
 pub use calendar::Calendar;
+pub use constraint::Constraint;
+pub use coordinates::Coordinates;
+pub use criterion::Criterion;
 pub use envelope::{Envelope, Nonce};
+pub use expression::ExpressionError;
 pub use honours::{Field, FieldSet, refuse_unhonoured};
 pub use id::{Epoch, JobId, NodeId, Rank};
 pub use job::Job;

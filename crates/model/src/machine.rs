@@ -1,6 +1,6 @@
 //! What a node is: its capacity, and what its owner says of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::num::NonZeroU32;
 
@@ -8,6 +8,7 @@ use minicbor::decode::{self, Decoder};
 use minicbor::{CborLen, Decode, Encode};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use crate::job::MAX_ORGANISATIONS;
 use crate::resources::{self, Resources};
 use crate::text::{Architecture, Line, Name, System};
 use crate::time::Span;
@@ -44,6 +45,10 @@ pub struct Machine {
     #[cbor(n(5), decode_with = "decode_labels", skip_if = "BTreeMap::is_empty")]
     #[serde(default, deserialize_with = "deserialize_labels", skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: Labels,
+    /// The organisations whose jobs its owner does not want here; at most [`MAX_ORGANISATIONS`].
+    #[cbor(n(6), decode_with = "decode_refuses", skip_if = "BTreeSet::is_empty")]
+    #[serde(default, deserialize_with = "deserialize_refuses", skip_serializing_if = "BTreeSet::is_empty")]
+    pub refuses: BTreeSet<Name>,
 }
 
 /// How fast a machine works, in thousandths of the grid's baseline machine; never zero.
@@ -69,6 +74,7 @@ impl Machine {
             system: "linux".parse().expect("a known system"),
             organisation: None,
             labels: Labels::new(),
+            refuses: BTreeSet::new(),
         }
     }
 }
@@ -136,6 +142,22 @@ pub(crate) fn decode_labels<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<L
 fn deserialize_labels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
     let labels = Labels::deserialize(deserializer)?;
     too_many(&labels).map_or(Ok(labels), |problem| Err(de::Error::custom(problem)))
+}
+
+fn decode_refuses<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<BTreeSet<Name>, decode::Error> {
+    let at = d.position();
+    let names = BTreeSet::<Name>::decode(d, ctx)?;
+    too_many_names(&names).map_or(Ok(names), |problem| Err(decode::Error::message(problem).at(at)))
+}
+
+fn deserialize_refuses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Name>, D::Error> {
+    let names = BTreeSet::<Name>::deserialize(deserializer)?;
+    too_many_names(&names).map_or(Ok(names), |problem| Err(de::Error::custom(problem)))
+}
+
+fn too_many_names(names: &BTreeSet<Name>) -> Option<String> {
+    (names.len() > MAX_ORGANISATIONS)
+        .then(|| format!("{} organisations, at most {MAX_ORGANISATIONS}", names.len()))
 }
 
 fn too_many(labels: &Labels) -> Option<String> {

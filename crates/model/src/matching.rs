@@ -1,7 +1,7 @@
 //! Whether a machine will do for a job, once, for all recipes: and if not, why, in plain words.
 //!
-//! About what a machine *is*; whether and when it is free is its calendar's to say, whom it serves its owner's policy's,
-//! and what the job's own expression admits is judged where expressions are.
+//! About what a machine *is* and whom its owner does not serve; whether and when it is free is its calendar's to say,
+//! and what the job's own expression admits is judged where expressions are ([`crate::constraint`]).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use minicbor::{CborLen, Decode, Encode};
 use crate::job::{Job, MAX_NODES_PER_JOB, MAX_TIME_LIMIT, Requires};
 use crate::machine::Machine;
 use crate::resources::{self, Resources};
-use crate::text::{Architecture, Line, Name, System};
+use crate::text::{Architecture, Expression, Line, Name, System};
 use crate::time::{Span, Time};
 use crate::units::{About, Size, SpanText, Thousandths};
 
@@ -45,6 +45,20 @@ pub struct Needs {
     /// What each machine must be; shared between copies.
     #[cbor(n(7), with = "crate::job::requires::shared", has_nil)]
     pub requires: Option<Arc<Requires>>,
+    /// What the user says in expressions, if anything.
+    #[n(8)]
+    pub expressions: Option<Box<Expressions>>,
+}
+
+/// What the user says in expressions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct Expressions {
+    /// What is best, where several placements would do.
+    #[n(0)]
+    pub criterion: Option<Expression>,
+    /// Which nodes will do, as an expression over their attributes.
+    #[n(1)]
+    pub constraint: Option<Expression>,
 }
 
 /// One reason why a machine will not do.
@@ -98,11 +112,18 @@ pub enum Mismatch<'a> {
         /// Whose the machine is.
         has: Option<&'a Name>,
     },
+    /// A job on behalf of an organisation that the machine's owner does not serve.
+    Refused {
+        /// On whose behalf it runs.
+        organisation: &'a Name,
+    },
 }
 
 impl Needs {
     /// What a job needs, with the grid's hard limit where it has none of its own.
     pub fn of(job: &Job, limit_default: Span) -> Needs {
+        let expressions =
+            Expressions { criterion: job.criterion.clone(), constraint: job.constraint.clone() };
         Needs {
             nodes: job.nodes,
             resources: job.resources.clone(),
@@ -112,6 +133,7 @@ impl Needs {
             deadline: job.deadline,
             organisation: job.organisation.clone(),
             requires: job.requires.clone(),
+            expressions: (expressions != Expressions::default()).then(|| Box::new(expressions)),
         }
     }
 
@@ -126,7 +148,18 @@ impl Needs {
             deadline: None,
             organisation: None,
             requires: None,
+            expressions: None,
         }
+    }
+
+    /// What is best, if the user says so.
+    pub fn criterion(&self) -> Option<&Expression> {
+        self.expressions.as_ref()?.criterion.as_ref()
+    }
+
+    /// Which nodes will do, if the user says so by an expression.
+    pub fn constraint(&self) -> Option<&Expression> {
+        self.expressions.as_ref()?.constraint.as_ref()
     }
 }
 
@@ -139,6 +172,13 @@ pub fn matches(needs: &Needs, machine: &Machine) -> bool {
 pub fn mismatches<'a>(needs: &'a Needs, machine: &'a Machine) -> impl Iterator<Item = Mismatch<'a>> {
     lacking(&needs.resources, &machine.capacity)
         .chain(needs.requires.as_deref().into_iter().flat_map(|requires| unlike(requires, machine)))
+        .chain(refused(needs, machine))
+}
+
+/// Whether the machine's owner serves whom the job runs for.
+fn refused<'a>(needs: &'a Needs, machine: &'a Machine) -> Option<Mismatch<'a>> {
+    let organisation = needs.organisation.as_ref()?;
+    machine.refuses.contains(organisation).then_some(Mismatch::Refused { organisation })
 }
 
 /// What there is too little of.
@@ -195,6 +235,7 @@ impl fmt::Display for Mismatch<'_> {
             Mismatch::Label { label, needs, has: None } => {
                 write!(f, "needs label {label} = \"{needs}\", has no such label")
             }
+            Mismatch::Refused { organisation } => write!(f, "its owner does not serve {organisation}"),
             Mismatch::Organisation { needs, has } => {
                 f.write_str("needs a machine of ")?;
                 for (n, name) in needs.iter().enumerate() {
@@ -332,6 +373,7 @@ mod tests {
                 made.labels.extend(requires.labels.clone());
                 made.organisation = requires.organisations.first().cloned().or(made.organisation);
             }
+            made.refuses.clear();
             prop_assert!(matches(&needs, &made));
             prop_assert_eq!(matches(&needs, &machine), reasons(&needs, &machine).is_empty());
         }

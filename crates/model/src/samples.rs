@@ -3,7 +3,7 @@
 use std::num::{NonZeroU16, NonZeroU32};
 use std::sync::Arc;
 
-use proptest::collection::{btree_map, vec};
+use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -50,14 +50,16 @@ pub(crate) fn resources() -> impl Strategy<Value = Resources> {
 }
 
 pub(crate) fn machine() -> impl Strategy<Value = Machine> {
-    (resources(), 1..4_000_u32, architecture(), system(), option::of(name()), labels()).prop_map(
-        |(capacity, speed, architecture, system, organisation, labels)| Machine {
+    let refuses = btree_set(name(), 0..2);
+    (resources(), 1..4_000_u32, architecture(), system(), option::of(name()), labels(), refuses).prop_map(
+        |(capacity, speed, architecture, system, organisation, labels, refuses)| Machine {
             capacity,
             speed: Speed::try_from(Thousandths::new(speed)).unwrap(),
             architecture,
             system,
             organisation,
             labels,
+            refuses,
         },
     )
 }
@@ -131,7 +133,9 @@ pub(crate) fn set(job: &mut Job, field: Field, pick: u32) {
         Field::Estimate => job.estimate = Some(Span::from_mins(u64::from(pick) + 5)),
         Field::Deadline => job.deadline = Some(Time::from_secs(u64::from(pick) + 2_000_000_000)),
         Field::Begin => job.begin = Some(Time::from_micros(u64::from(pick) + 1_000_001)),
-        Field::Criterion => job.criterion = Some(format!("start within {pick} h").parse().unwrap()),
+        Field::Criterion => {
+            job.criterion = Some(format!("closest subject to wait <= {}h", pick + 1).parse().unwrap())
+        }
         Field::Constraint => job.constraint = Some(format!("node.speed > {pick}").parse().unwrap()),
         Field::Architecture => require(job, &|requires| {
             requires.architecture = ["x86_64", "aarch64"][pick as usize % 2].parse().ok();

@@ -117,9 +117,16 @@ impl<P: NodeLike> Grid<P> {
         let plan = Plan::generate(&faults, nodes, seed)?;
         let network = plan.disturb(Network::build(&config.network, plan.nodes(), seed)?);
         let (kinds, speeds) = (machines.clone(), machines.clone());
-        let configure = move |node: NodeId| NodeConfig {
-            overlay,
-            work: Some(Box::new(config::Work { machine: machine(&kinds, node).clone(), ..work.clone() })),
+        let places = network.clone();
+        let configure = move |node: NodeId| {
+            let mut recipe = work.recipe;
+            if let config::Recipe::Proactive(proactive) = &mut recipe
+                && !proactive.helpers.measure
+            {
+                proactive.helpers.coordinates = places.place(node.0 as usize - 1);
+            }
+            let machine = machine(&kinds, node).clone();
+            NodeConfig { overlay, work: Some(Box::new(config::Work { machine, recipe, ..work.clone() })) }
         };
         let setup = Setup {
             fsync,

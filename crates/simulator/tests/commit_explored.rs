@@ -202,7 +202,12 @@ fn all_or_none(state: &State<'_, Commit, Witness>) -> Result<(), String> {
             let placed = coordinator.and_then(|core| core.commit.placement(lock.job));
             // Whoever has yet to be told to let go is told again after the horizon.
             let chased = state.timers(lock.coordinator).any(|(_, timer)| matches!(timer, Timer::Chase(..)));
-            if chased {
+            // So is whoever has to let go before an exchange can be confirmed.
+            let retried = state
+                .timers(lock.coordinator)
+                .any(|(_, timer)| matches!(timer, Timer::Retry(job, _) if *job == lock.job));
+            let placing = coordinator.is_some_and(|core| core.commit.is_placing(lock.job));
+            if chased || placing && retried {
                 continue;
             }
             if up(lock.coordinator) && placed.is_none_or(|placed| placed.epoch != lock.epoch) {
@@ -259,6 +264,12 @@ fn switch_beside_a_rival() -> Explorer<Commit, Witness> {
         .command(N1, proposal(1, &[N3], START))
 }
 
+/// A job on two nodes exchanges one of them for another, which a rival wants too; the third serves both sets.
+fn exchange_beside_a_rival() -> Explorer<Commit, Witness> {
+    world(&[(N1, proposal(1, &[N1, N2], START)), (N2, proposal(2, &[N3], START))])
+        .command(N1, proposal(1, &[N2, N3], START))
+}
+
 #[test]
 fn two_coordinators_three_nodes_and_a_crash_at_any_instant() {
     assert_holds("two coordinators, a crash", two_coordinators(), faults(1, 0, 0), Time::ZERO);
@@ -299,4 +310,14 @@ fn job_that_switches_nodes_beside_a_rival_with_a_crash() {
 fn job_that_switches_nodes_with_a_crash_and_a_doubled_message() {
     let switch = world(&[(N1, proposal(1, &[N2], START))]).command(N1, proposal(1, &[N3], START));
     assert_holds("switch, a crash, a double", switch, faults(1, 0, 1), Time::ZERO);
+}
+
+#[test]
+fn job_that_exchanges_a_node_of_its_set_beside_a_rival() {
+    assert_holds("exchange beside a rival", exchange_beside_a_rival(), faults(0, 0, 0), Time::ZERO);
+}
+
+#[test]
+fn job_that_exchanges_a_node_of_its_set_beside_a_rival_with_a_loss() {
+    assert_holds("exchange beside a rival, a loss", exchange_beside_a_rival(), faults(0, 1, 0), Time::ZERO);
 }

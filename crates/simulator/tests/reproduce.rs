@@ -7,7 +7,16 @@ use std::num::NonZeroU32;
 use shoal_simulator::reproduce::{self, Error, Paper, Report, Reproduction, Settings};
 
 fn tiny() -> Settings {
-    Settings { only: None, quick: false, seeds: None, trace: None, threads: 2, keep: None, tiny: true }
+    Settings {
+        only: None,
+        quick: false,
+        seeds: None,
+        trace: None,
+        hosts: None,
+        threads: 2,
+        keep: None,
+        tiny: true,
+    }
 }
 
 fn only(prefix: &str) -> Settings {
@@ -192,4 +201,25 @@ fn every_claim_of_tri_pronged_is_found_once_and_threads_change_nothing() {
     assert_eq!(bytes(&one), bytes(&two));
     let figures: Vec<&str> = one.figures.iter().map(|figure| figure.name.as_str()).collect();
     assert_eq!(figures, ["fig3", "fig4a", "fig4b", "fig5"]);
+}
+
+#[test]
+fn every_id_of_proactive_is_found_once_and_threads_change_nothing() {
+    let make = |threads| {
+        let settings = Settings { threads, ..tiny() };
+        Reproduction::prepare(Paper::Proactive, &settings).unwrap().carry_out(&|_| {}).unwrap()
+    };
+    let (one, two) = (make(1), make(2));
+    let known: Vec<&str> = Paper::Proactive.known().iter().map(|known| known.id).collect();
+    let found: Vec<&str> = one.findings.iter().map(|finding| finding.id).collect();
+    assert_eq!(found, known);
+    assert_eq!(bytes(&one), bytes(&two));
+    for named in ["fig1-800x64", "fig1-800x128", "fig1-10000x64", "fig1-10000x128"] {
+        assert!(one.figures.iter().any(|figure| figure.name == named), "no figure {named}");
+    }
+    // Even so small, who looks among near nodes finds closer ones.
+    let holds =
+        |id: &str| one.findings.iter().find(|finding| finding.id == id).and_then(|finding| finding.holds);
+    assert_eq!(holds("proactive/fig1/10000x64"), Some(true));
+    assert_eq!(holds("proactive/traffic"), Some(true));
 }

@@ -60,6 +60,9 @@ pub struct Arguments {
     /// Whose machine it is
     #[arg(long, value_name = "NAME")]
     organisation: Option<Name>,
+    /// Run no jobs on behalf of this organisation; may be given again
+    #[arg(long, value_name = "NAME")]
+    refuse: Vec<Name>,
     /// Say something of the machine, as in zone=basement; may be given again
     #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
     label: Vec<(Name, Line)>,
@@ -99,6 +102,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
         disk: arguments.disk,
         gpus: arguments.gpus,
         organisation: arguments.organisation,
+        refuses: arguments.refuse.into_iter().collect(),
         labels: arguments.label.into_iter().collect::<Labels>(),
     };
     let launch = Launch::itself(["supervise"]);

@@ -8,7 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use shoal_model::job::{Array, Ended, Mode, Requires};
 use shoal_model::units::{SpanText, TimeText};
-use shoal_model::{Architecture, Job, Line, Name, Size, Span, System, Thousandths, Time};
+use shoal_model::{
+    Architecture, Constraint, Criterion, Expression, ExpressionError, Job, Line, Name, Size, Span, System,
+    Thousandths, Time,
+};
 
 use crate::error::Error;
 
@@ -45,6 +48,12 @@ pub struct Flags {
     /// When it may start at the earliest: a time, or +2h from now
     #[arg(long, value_name = "TIME")]
     begin: Option<When>,
+    /// What is best, as in closest, or "closest subject to wait <= 1h"
+    #[arg(long, visible_alias = "criterion", value_name = "EXPRESSION")]
+    optimise: Option<Expression>,
+    /// Which nodes will do, as in "memory >= 8GiB && org == 'physics'"
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    constraint: Option<Expression>,
     /// Run it for each of these indexes, as in 1-1000%50
     #[arg(long, short = 'a', value_name = "INDEXES")]
     array: Option<Array>,
@@ -75,6 +84,11 @@ pub struct Flags {
     /// On whose behalf
     #[arg(long, value_name = "NAME")]
     organisation: Option<Name>,
+}
+
+/// An expression that makes no sense, with a mark at the place.
+fn wrong(flag: &str, text: &Expression, error: &ExpressionError) -> Error {
+    Error::user(format!("{flag}: {error}\n{}", error.pointing_at(text.as_str())))
 }
 
 /// A job as it is named on the command line: by an id that may be shortened, and by how it must have ended.
@@ -111,6 +125,8 @@ impl Flags {
             estimate: over.estimate.or(self.estimate),
             deadline: over.deadline.or(self.deadline),
             begin: over.begin.or(self.begin),
+            optimise: over.optimise.or(self.optimise),
+            constraint: over.constraint.or(self.constraint),
             array: over.array.or(self.array),
             after: self.after.into_iter().chain(over.after).collect(),
             retry: over.retry.or(self.retry),
@@ -141,6 +157,14 @@ impl Flags {
         job.estimate = self.estimate.map(|time| time.0).or(job.estimate);
         job.deadline = self.deadline.map(When::resolve).or(job.deadline);
         job.begin = self.begin.map(When::resolve).or(job.begin);
+        if let Some(text) = &self.optimise {
+            text.as_str().parse::<Criterion>().map_err(|error| wrong("--optimise", text, &error))?;
+        }
+        if let Some(text) = &self.constraint {
+            text.as_str().parse::<Constraint>().map_err(|error| wrong("--where", text, &error))?;
+        }
+        job.criterion = self.optimise.or(job.criterion);
+        job.constraint = self.constraint.or(job.constraint);
         job.array = self.array.map(Box::new).or(job.array);
         job.retry = self.retry.or(job.retry);
         job.mode = self.at_most_once.then_some(Mode::AtMostOnce).or(job.mode);

@@ -3,7 +3,7 @@
 use crate::home::{Node, shoal};
 
 /// Words that are refused, and what the answer must name.
-const REFUSED: [(&[&str], &str); 22] = [
+const REFUSED: [(&[&str], &str); 25] = [
     (&["submit", "--nodse", "2", "--", "true"], "--nodes"),
     (&["sbumit", "--", "true"], "submit"),
     (&["submit"], "FILE"),
@@ -25,6 +25,9 @@ const REFUSED: [(&[&str], &str); 22] = [
     (&["submit", "--require", "architecture=pdp11", "--", "true"], "architecture"),
     (&["submit", "--", "no-such-program-anywhere"], "no such program"),
     (&["submit", "--", "/etc/passwd"], "cannot run"),
+    (&["submit", "--optimise", "closets", "--", "true"], "did you mean `closest`? at column 1"),
+    (&["submit", "--where", "memory >= 8", "--", "true"], "a size without a unit"),
+    (&["submit", "--criterion", "closest", "--", "true"], "`optimise`"),
     (&["submit", "no-such-file.toml"], "no-such-file.toml"),
 ];
 

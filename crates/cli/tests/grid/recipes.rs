@@ -28,6 +28,15 @@ fn sample_and_asap_run_jobs_and_gangs() {
 }
 
 #[test]
+fn proactive_runs_jobs_by_what_the_user_finds_best() {
+    let (first, second) = runs_jobs("proactive");
+    for criterion in ["closest", "near(here) subject to wait <= 10m", "domains"] {
+        let gang = first.submit(&["--nodes", "2", "--optimise", criterion, "--where", "cores >= 1"], "true");
+        assert!(second.shoal(&["wait", "--timeout", "50s", &gang]).status.success(), "{criterion}");
+    }
+}
+
+#[test]
 fn recipes_with_queues_run_jobs_and_say_that_they_run_no_gangs() {
     for recipe in ["aria", "tri-pronged"] {
         let (first, _second) = runs_jobs(recipe);

@@ -53,6 +53,9 @@ pub struct Overrides {
     /// Labels beside those that are found, or in their place.
     #[serde(default)]
     pub labels: Labels,
+    /// Organisations whose jobs its owner does not want here.
+    #[serde(default)]
+    pub refuses: std::collections::BTreeSet<Name>,
 }
 
 /// Why the machine cannot be described.
@@ -128,6 +131,7 @@ fn describe(root: &Path, folder: &Path, cpus: usize, overrides: &Overrides) -> R
         system: std::env::consts::OS.parse().expect(constant),
         organisation: overrides.organisation.clone(),
         labels,
+        refuses: overrides.refuses.clone(),
     })
 }
 

@@ -189,6 +189,9 @@ fn none_will_do(needs: &Needs, here: &Machine, others: &[Machine]) -> Result<(),
         Mismatch::System { .. } => Problem::new(none(&mismatch)).field("system"),
         Mismatch::Label { .. } => Problem::new(none(&mismatch)).field("labels"),
         Mismatch::Organisation { .. } => Problem::new(none(&mismatch)).field("within"),
+        Mismatch::Refused { organisation } => {
+            Problem::new(format!("no node serves the organisation `{organisation}`")).field("organisation")
+        }
     };
     Err(Wrong::impossible(problem.hint("`shoal nodes` shows what each node has")))
 }

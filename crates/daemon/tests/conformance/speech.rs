@@ -7,7 +7,7 @@ use shoal_model::job::{After, Ended};
 use shoal_model::{Envelope, Job, JobId, Machine, Needs, NodeId, Nonce, Resources, Span, Time};
 use shoal_protocols::node::{Command, Message, Node, config};
 use shoal_protocols::overlay::{self, blatant_s, can, cyclon};
-use shoal_protocols::scheduling::{aria, asap, tri_pronged};
+use shoal_protocols::scheduling::{aria, asap, proactive, tri_pronged};
 use shoal_protocols::{Message as _, Shared};
 use shoal_simulator::faults::{self, Preset};
 use shoal_simulator::grid::Grid;
@@ -136,13 +136,19 @@ fn every_message_of_faulty_runs_comes_back_from_its_frame() {
         });
         come_back(said(seed, blatant_s::Config::default().into(), Some(recipe), RUSH), &mut kinds);
     }
+    for (seed, variant) in [(9, proactive::Variant::Proactive), (10, proactive::Variant::Basic)] {
+        let recipe = config::Recipe::Proactive(proactive::Config { variant, ..proactive::Config::real() });
+        come_back(said(seed, cyclon(), Some(recipe), GANGS), &mut kinds);
+    }
     let real = config::Recipe::TriPronged(tri_pronged::Config::real());
     let zones = can::Config { period_ms: 2_000, ..can::Config::real() };
     come_back(said(9, zones.into(), Some(real), GANGS), &mut kinds);
     one_by_one(needing_luck(), &mut kinds);
-    // Who holds whom is counted only where it is measured; nobody here has ten thousand jobs to refuse one more; and
-    // that a move is declined needs luck.
-    let rare: BTreeSet<&str> = ["held", "refused", "stay"].into();
+    // Who holds whom is counted only where it is measured; the overlay of profiles begins with those that are known;
+    // nobody here has ten thousand jobs to refuse one more; and that a move is declined needs luck.
+    let rare: BTreeSet<&str> =
+        ["held", "profiles_held", "profiles_join", "profiles_walk", "profiles_welcome", "refused", "stay"]
+            .into();
     let missing: Vec<_> =
         Message::KINDS.iter().filter(|kind| !kinds.contains(*kind) && !rare.contains(*kind)).collect();
     assert!(missing.is_empty(), "{missing:?} was never said");

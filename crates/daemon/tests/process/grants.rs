@@ -104,7 +104,7 @@ fn tree_in_a_control_group_is_ended_and_its_group_removed() {
         return;
     };
     let script = "env -i setsid sh -c 'trap \"\" TERM; echo $$ > hidden; while :; do sleep 0.1; done' & \
-                  until [ -s hidden ]; do sleep 0.02; done; cat /proc/self/cgroup; echo $$ > leader; wait";
+                  until [ -s hidden ] && grep -q shoal- /proc/self/cgroup; do sleep 0.02; done; cat /proc/self/cgroup; echo $$ > leader; wait";
     machine.start(1, sh(script), HOUR);
     let tree = ["leader", "hidden"].map(|name| machine.pid(task(1), name));
     let text = machine.text(task(1), "stdout");

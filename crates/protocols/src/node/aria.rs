@@ -19,7 +19,7 @@ impl Node {
         match &self.work.as_ref()?.recipe {
             Recipe::Aria(aria) => Some(aria),
             Recipe::TriPronged(prongs) => Some(&prongs.aria),
-            Recipe::Sample(_) | Recipe::Asap(_) => None,
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => None,
         }
     }
 
@@ -242,7 +242,7 @@ impl Recipe {
         match self {
             Recipe::Aria(aria) => Some(aria),
             Recipe::TriPronged(prongs) => Some(&mut prongs.aria),
-            Recipe::Sample(_) | Recipe::Asap(_) => None,
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => None,
         }
     }
 }

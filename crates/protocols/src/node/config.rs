@@ -6,7 +6,7 @@ use shoal_model::{Machine, Span};
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay;
-use crate::scheduling::{aria, asap, sample, tri_pronged};
+use crate::scheduling::{aria, asap, proactive, sample, tri_pronged};
 
 /// What a node is told at its making.
 #[derive(Clone, Debug, Default)]
@@ -47,11 +47,13 @@ pub enum Recipe {
     Aria(aria::Config),
     /// See [`crate::scheduling::tri_pronged`]; over the overlay CAN.
     TriPronged(tri_pronged::Config),
+    /// See [`crate::scheduling::proactive`].
+    Proactive(proactive::Config),
 }
 
 impl Recipe {
     /// The names of all recipes.
-    pub const NAMES: &'static [&'static str] = &["sample", "asap", "aria", "tri-pronged"];
+    pub const NAMES: &'static [&'static str] = &["sample", "asap", "aria", "tri-pronged", "proactive"];
 
     /// The recipe with this name, with the values for real use.
     pub fn named(name: &str) -> Option<Recipe> {
@@ -60,6 +62,7 @@ impl Recipe {
             "asap" => Some(Recipe::Asap(asap::Config::real())),
             "aria" => Some(Recipe::Aria(aria::Config::real())),
             "tri-pronged" => Some(Recipe::TriPronged(tri_pronged::Config::real())),
+            "proactive" => Some(Recipe::Proactive(proactive::Config::real())),
             _ => None,
         }
     }
@@ -67,7 +70,9 @@ impl Recipe {
     /// The overlay that it stands on where nobody says otherwise, with the values for real use.
     pub fn overlay(&self) -> overlay::Config {
         match self {
-            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) => overlay::Config::default(),
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_) => {
+                overlay::Config::default()
+            }
             Recipe::TriPronged(_) => overlay::Config::Can(overlay::can::Config::real()),
         }
     }
@@ -79,6 +84,7 @@ impl Recipe {
             Recipe::Asap(_) => "asap",
             Recipe::Aria(_) => "aria",
             Recipe::TriPronged(_) => "tri-pronged",
+            Recipe::Proactive(_) => "proactive",
         }
     }
 }

@@ -52,6 +52,7 @@ impl Node {
             | Message::BlatantS(_)
             | Message::Can(_)
             | Message::TriPronged(_)
+            | Message::Proactive(_)
             | Message::Aria(_)
             | Message::Commit(_)
             | Message::Heartbeat(_)

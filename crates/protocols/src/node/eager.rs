@@ -23,7 +23,7 @@ use super::message::{JobMessage, Message, Task, Timer};
 use super::{Node, Recipe, Work};
 use crate::commit::two_phase::Stage;
 use crate::protocol::Ctx;
-use crate::scheduling;
+use crate::scheduling::{self, STAYS_WITHIN};
 
 /// How many waiting tasks are looked at when room comes up, by start: enough to find one that fits, however many wait.
 const OFFERS_MAX: usize = 16;
@@ -31,8 +31,6 @@ const OFFERS_MAX: usize = 16;
 const LOOK_EVERY: Span = Span::from_secs(10);
 /// For how many jobs at once, in turn: what an owner asks of others does not grow with its queue.
 const LOOKS_MAX: usize = 8;
-/// A job that starts sooner than this stays where it is: a move takes a while, and must not meet the start.
-const STAYS_WITHIN: Span = Span::from_secs(30);
 /// A gang is not looked after again within this, however many nodes offer room.
 const LOOK_PAUSE: Span = Span::from_secs(2);
 /// A place is better if it saves this part of the wait, and at least a second: a move is not free.
@@ -116,8 +114,8 @@ impl Node {
         owned.planned = Some(start);
         let Some(work) = &mut self.work else { return };
         work.waiting.insert((start, job));
-        // A recipe with queues of its own moves jobs itself.
-        let queued = matches!(work.recipe, Recipe::Aria(_) | Recipe::TriPronged(_));
+        // A recipe with queues or searches of its own moves jobs itself.
+        let queued = matches!(work.recipe, Recipe::Aria(_) | Recipe::TriPronged(_) | Recipe::Proactive(_));
         if work.eager && !queued && !work.improving && start > ctx.now + STAYS_WITHIN {
             work.improving = true;
             ctx.wake_after(LOOK_EVERY, Timer::Improve(None));
@@ -154,6 +152,9 @@ impl Node {
     /// Has the recipe look for a place for a job that has one.
     fn look_for_better(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
+        if matches!(work.recipe, Recipe::Proactive(_)) {
+            return;
+        }
         let start = work.commit.placement(job).map(|placement| placement.start);
         if work.commit.is_placing(job) || start.is_none_or(|start| start <= ctx.now + STAYS_WITHIN) {
             return;

@@ -7,7 +7,7 @@ use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay::{blatant_s, can, cyclon};
 use crate::protocol::{self, Message as _};
-use crate::scheduling::{Stuck, aria, asap, sample, tri_pronged};
+use crate::scheduling::{Stuck, aria, asap, proactive, sample, tri_pronged};
 use crate::shared::Shared;
 
 /// What nodes say to each other.
@@ -31,6 +31,8 @@ pub enum Message {
     Aria(aria::Message),
     /// Between nodes that follow the recipe `tri-pronged`.
     TriPronged(tri_pronged::Message),
+    /// Between nodes that follow the recipe `proactive`.
+    Proactive(proactive::Message),
     /// Between a job's owner and the nodes that run it.
     Job(JobMessage),
 }
@@ -219,6 +221,8 @@ pub enum Timer {
     Aria(aria::Timer),
     /// By the recipe `tri-pronged`.
     TriPronged(tri_pronged::Timer),
+    /// By the recipe `proactive`.
+    Proactive(proactive::Timer),
     /// As owner: look for a place again.
     Again(JobId),
     /// As owner: have the jobs ended that this one waits for? With the number of the question.
@@ -437,7 +441,7 @@ pub enum Refusal {
 const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 73] = {
+const KINDS: [&str; 85] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         blatant_s::Message::KINDS,
@@ -448,9 +452,10 @@ const KINDS: [&str; 73] = {
         asap::Message::KINDS,
         aria::Message::KINDS,
         tri_pronged::Message::KINDS,
+        proactive::Message::KINDS,
         &["started", "ended", "noted", "inquire", "sooner", "go", "await", "over"],
     ];
-    let mut all = [""; 73];
+    let mut all = [""; 85];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;
@@ -477,7 +482,8 @@ impl protocol::Message for Message {
         const ASAP: usize = SAMPLE + sample::Message::KINDS.len();
         const ARIA: usize = ASAP + asap::Message::KINDS.len();
         const TRI_PRONGED: usize = ARIA + aria::Message::KINDS.len();
-        const JOB: usize = TRI_PRONGED + tri_pronged::Message::KINDS.len();
+        const PROACTIVE: usize = TRI_PRONGED + tri_pronged::Message::KINDS.len();
+        const JOB: usize = PROACTIVE + proactive::Message::KINDS.len();
         match self {
             Message::Overlay(message) => message.kind(),
             Message::BlatantS(message) => BLATANT_S + message.kind(),
@@ -488,6 +494,7 @@ impl protocol::Message for Message {
             Message::Asap(message) => ASAP + message.kind(),
             Message::Aria(message) => ARIA + message.kind(),
             Message::TriPronged(message) => TRI_PRONGED + message.kind(),
+            Message::Proactive(message) => PROACTIVE + message.kind(),
             Message::Job(JobMessage::Started(..)) => JOB,
             Message::Job(JobMessage::Ended(..)) => JOB + 1,
             Message::Job(JobMessage::Noted(..)) => JOB + 2,
@@ -510,6 +517,7 @@ impl protocol::Message for Message {
             Message::Asap(message) => message.bytes(),
             Message::Aria(message) => message.bytes(),
             Message::TriPronged(message) => message.bytes(),
+            Message::Proactive(message) => message.bytes(),
             Message::Job(_) => TASK_BYTES,
         }
     }
@@ -525,6 +533,7 @@ impl protocol::Message for Message {
             Message::Asap(message) => message.mentions(mention),
             Message::Aria(message) => message.mentions(mention),
             Message::TriPronged(message) => message.mentions(mention),
+            Message::Proactive(message) => message.mentions(mention),
             Message::Job(_) => {}
         }
     }

@@ -28,6 +28,7 @@ mod hold;
 pub mod message;
 mod owned;
 mod owner;
+mod proactive;
 mod queues;
 mod runner;
 #[cfg(test)]
@@ -49,6 +50,7 @@ use crate::overlay::{self, Overlay};
 use crate::protocol::{Ctx, Hosts, Input, Layer, Never, Protocol};
 use crate::scheduling::aria::Aria;
 use crate::scheduling::asap::{Asap, Tally};
+use crate::scheduling::proactive::Proactive;
 use crate::scheduling::sample::Sample;
 use crate::scheduling::tri_pronged::TriPronged;
 use crate::scheduling::{self, Here, Recipe as _, aria as aria_recipe};
@@ -109,6 +111,7 @@ enum Recipe {
     Asap(Box<Asap>),
     Aria(Box<Aria>),
     TriPronged(Box<tri_pronged::Prongs>),
+    Proactive(Box<Proactive>),
 }
 
 impl Layer for Node {
@@ -151,7 +154,8 @@ impl Protocol for Node {
                     overlay.count_holders();
                 }
             }
-            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_) | Recipe::Proactive(_))
+            | None => {}
         }
         Node { overlay, follows_overlay, work }
     }
@@ -228,7 +232,7 @@ impl Node {
     pub fn schedules_carried(&self) -> Option<Tally> {
         match &self.work.as_ref()?.recipe {
             Recipe::Asap(asap) => Some(asap.tally()),
-            Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_) => None,
+            Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_) | Recipe::Proactive(_) => None,
         }
     }
 
@@ -268,7 +272,7 @@ impl Node {
                 if let two_phase::Message::Confirmed { job, epoch } = message {
                     self.note_running(from, job, epoch, ctx);
                 }
-                self.tell_commit(Input::Message { from, message }, ctx);
+                self.on_commit_message(from, message, ctx);
             }
             Message::Heartbeat(message) => {
                 self.tell_heartbeat(Input::Message { from, message }, ctx);
@@ -288,6 +292,10 @@ impl Node {
             }
             Message::TriPronged(message) => self.tell_prongs(
                 |prongs, here, ctx| prongs.handle(Input::Message { from, message }, here, ctx),
+                ctx,
+            ),
+            Message::Proactive(message) => self.tell_proactive(
+                |proactive, here, ctx| proactive.handle(Input::Message { from, message }, here, ctx),
                 ctx,
             ),
             Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
@@ -318,6 +326,8 @@ impl Node {
             Timer::TriPronged(timer) => {
                 self.tell_prongs(|prongs, here, ctx| prongs.handle(Input::Timer(timer), here, ctx), ctx)
             }
+            Timer::Proactive(timer) => self
+                .tell_proactive(|proactive, here, ctx| proactive.handle(Input::Timer(timer), here, ctx), ctx),
             Timer::Again(job) => self.on_again(job, ctx),
             Timer::Await(job, question) => self.ask_after(job, question, ctx),
             Timer::Launch(array) => self.launch(array, ctx),
@@ -463,6 +473,10 @@ impl Node {
                 self.tell_asap(|asap, here, ctx| asap.handle(Input::Command(command), here, ctx), ctx);
             }
             Some(Recipe::Aria(_) | Recipe::TriPronged(_)) => self.plan_by_aria(command, ctx),
+            Some(Recipe::Proactive(_)) => self.tell_proactive(
+                |proactive, here, ctx| proactive.handle(Input::Command(command), here, ctx),
+                ctx,
+            ),
             None => {}
         }
     }
@@ -478,6 +492,9 @@ impl Node {
                 self.boot_aria(ctx);
                 self.tell_prongs(|prongs, here, ctx| prongs.handle(Input::Boot, here, ctx), ctx);
             }
+            Some(Recipe::Proactive(_)) => {
+                self.tell_proactive(|proactive, here, ctx| proactive.handle(Input::Boot, here, ctx), ctx)
+            }
             None => {}
         }
     }
@@ -488,13 +505,15 @@ impl Node {
         }
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.tell_asap(Asap::overlay_changed, ctx),
-            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_)) | None => {}
+            Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_) | Recipe::Proactive(_))
+            | None => {}
         }
     }
 
     fn calendar_changed(&mut self, ctx: &mut Ctx<'_, Node>) {
         match self.work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(_)) => self.tell_asap(Asap::calendar_changed, ctx),
+            Some(Recipe::Proactive(_)) => self.tell_proactive(Proactive::calendar_changed, ctx),
             Some(Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_)) | None => {}
         }
     }
@@ -565,6 +584,7 @@ impl Work {
                 config::Recipe::TriPronged(prongs) => Recipe::TriPronged(Box::new(
                     tri_pronged::Prongs::restore(prongs, me, &config.machine, arias.into_iter()),
                 )),
+                config::Recipe::Proactive(config) => Recipe::Proactive(Box::new(Proactive::new(config, me))),
             };
         let setting = two_phase::Setting { config: config.commit, capacity };
         let mut work = Work {
@@ -603,6 +623,7 @@ impl Recipe {
             Recipe::Asap(_) => "asap",
             Recipe::Aria(_) => "aria",
             Recipe::TriPronged(_) => "tri-pronged",
+            Recipe::Proactive(_) => "proactive",
         }
     }
 
@@ -611,6 +632,7 @@ impl Recipe {
             Recipe::Sample(_) => Sample::HONOURS,
             Recipe::Asap(_) => Asap::HONOURS,
             Recipe::Aria(_) | Recipe::TriPronged(_) => aria_recipe::HONOURS,
+            Recipe::Proactive(_) => Proactive::HONOURS,
         }
     }
 }
@@ -649,6 +671,7 @@ hosts_without_records!(Heartbeat<JobId>, Heartbeat, Heartbeat);
 hosts_without_records!(Sample, Sample, Sample);
 hosts_without_records!(Asap, Asap, Asap);
 hosts_without_records!(TriPronged, TriPronged, TriPronged);
+hosts_without_records!(Proactive, Proactive, Proactive);
 
 impl Hosts<Commit> for Node {
     fn message(message: two_phase::Message<Resources, Brief>) -> Message {

@@ -110,7 +110,12 @@ impl Node {
         ctx: &mut Ctx<'_, Node>,
     ) {
         let placed = self.unended(job).is_some_and(|owned| owned.phase != Phase::Seeking);
-        if placed && !self.is_better(job, start, ctx.now) {
+        if placed && self.proactive().is_some() {
+            if !self.may_move(job, ctx.now) {
+                self.tell_proactive(|proactive, _, _| proactive.stay(job), ctx);
+                return;
+            }
+        } else if placed && !self.is_better(job, start, ctx.now) {
             self.stop_looking(job, ctx);
             return;
         }
@@ -195,9 +200,9 @@ impl Node {
         if let Some((array, _)) = owned.of {
             ctx.wake_at(ctx.now, Timer::Launch(array));
         }
-        self.plan(scheduling::Command::Leave(job), ctx);
         ctx.report(Event::Placed(job, placement.clone()));
         self.watch(job, &placement, ctx);
+        self.note_placed(job, ctx);
     }
 
     pub(super) fn on_unplaced(
@@ -349,6 +354,7 @@ impl Node {
         self.unwatch(job, ctx);
         self.note_not_waiting(job);
         self.stop_looking(job, ctx);
+        self.tell_proactive(|proactive, _, _| proactive.unplaced(job), ctx);
         let Some(owned) = self.unended(job) else { return };
         owned.erase_exits(ctx);
         owned.started.clear();

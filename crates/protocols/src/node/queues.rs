@@ -54,6 +54,10 @@ impl Node {
                 queues.push(queue("searches", asap.searches(), open));
                 queues.extend(asap.queues().map(|(name, len, most)| queue(name, len, most)));
             }
+            Recipe::Proactive(proactive) => {
+                queues.push(queue("searches", proactive.searches(), open));
+                queues.extend(proactive.queues().map(|(name, len, most)| queue(name, len, most)));
+            }
             Recipe::Aria(aria) => {
                 queues.push(queue("searches", aria.searches(), open));
                 queues.extend(aria.queues().map(|(name, len, most)| queue(name, len, most)));

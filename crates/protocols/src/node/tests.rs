@@ -100,6 +100,37 @@ fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
     }
 }
 
+/// A coordinator that lies, or whose picture of the machine is old, cannot have it run what its owner does not want.
+#[test]
+fn time_is_not_given_for_what_the_owner_or_the_job_itself_excludes() {
+    let jobs = [
+        (Job { organisation: "physics".parse().ok(), ..Job::command(["true"]) }, 1),
+        (Job { organisation: "biology".parse().ok(), ..Job::command(["true"]) }, 0),
+        (Job { constraint: "cores >= 1".parse().ok(), ..Job::command(["true"]) }, 1),
+        (Job { constraint: "memory >= 64GiB".parse().ok(), ..Job::command(["true"]) }, 0),
+    ];
+    for (job, locks) in jobs {
+        let mut config = config();
+        config.work.as_mut().expect("it takes jobs").machine.refuses.insert("biology".parse().unwrap());
+        let mut world = World::<Node>::new(2, config, A_MOMENT);
+        let (me, envelope, epoch) = (NodeId(1), envelope(job), shoal_model::Epoch(1));
+        let (start, span) = (Time::from_secs(60), Span::from_secs(60));
+        let job = envelope.id();
+        let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
+        let brief = Shared::new(Brief { envelope, nodes: vec![me], index: None });
+        for message in [
+            two_phase::Message::Prepare(Box::new(prepare)),
+            two_phase::Message::Commit { job, epoch, brief },
+            two_phase::Message::Confirm { job, epoch },
+        ] {
+            world.tell(me, Input::Message { from: NodeId(2), message: Message::Commit(message) });
+        }
+        let commit = world.core(me).commit().expect("the node takes jobs");
+        assert_eq!(commit.locks().count(), locks, "{}", world.story());
+        assert_eq!(commit.calendar().len(), locks, "nothing is held for it either");
+    }
+}
+
 #[test]
 fn cancelled_job_is_let_go_even_if_its_owner_crashed_before_it_could_say_so() {
     let mut world = World::<Node>::new(1, config(), A_MOMENT);

@@ -68,7 +68,7 @@ impl Node {
     pub fn tri_pronged(&self) -> Option<&TriPronged> {
         match &self.work.as_ref()?.recipe {
             Recipe::TriPronged(prongs) => Some(&prongs.prongs),
-            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) => None,
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_) => None,
         }
     }
 

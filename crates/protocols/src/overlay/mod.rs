@@ -4,6 +4,9 @@ pub mod blatant_s;
 pub mod can;
 pub mod cyclon;
 pub mod flood;
+pub mod helpers;
+pub mod vicinity;
+pub mod vivaldi;
 
 use serde::{Deserialize, Serialize};
 use shoal_model::NodeId;

@@ -5,6 +5,7 @@
 
 pub mod aria;
 pub mod asap;
+pub mod proactive;
 pub mod sample;
 pub mod tri_pronged;
 
@@ -12,7 +13,7 @@ use shoal_model::calendar::Calendar;
 use shoal_model::honours::{Field, FieldSet};
 use shoal_model::machine::Machine;
 use shoal_model::matching::Needs;
-use shoal_model::{JobId, NodeId, Resources, Time};
+use shoal_model::{JobId, NodeId, Resources, Span, Time};
 
 use crate::commit::two_phase::Failure;
 use crate::overlay::Overlay;
@@ -42,6 +43,9 @@ pub trait Recipe: Layer<Command = Command, Event = Event> {
     /// What is reserved on this node has changed.
     fn calendar_changed(&mut self, _here: &Here<'_>, _ctx: &mut Ctx<'_, Self>) {}
 }
+
+/// A job that starts sooner than this stays where it is: a move takes a while, and must not meet the start.
+pub const STAYS_WITHIN: Span = Span::from_secs(30);
 
 /// What every recipe can honour that plans in calendars: needs and times are theirs, the rest is the node's.
 pub const IN_CALENDARS: FieldSet = FieldSet::of(&[
@@ -136,6 +140,32 @@ pub enum Stuck {
     /// Nodes would do, but are never free together long enough.
     #[error("the nodes that will do are never free together for that long")]
     NeverFree,
+    /// Not enough nodes are admitted by the user's expression.
+    #[error(
+        "it needs {needed} nodes, and of {asked} nodes asked {fit} will do: clause {clause} of `where` excludes {excluded}"
+    )]
+    Excluded {
+        /// How many it needs.
+        needed: u32,
+        /// How many were asked.
+        asked: u32,
+        /// How many would do.
+        fit: u32,
+        /// The clause that excludes most, from 1.
+        clause: u32,
+        /// How many it excludes.
+        excluded: u32,
+    },
+    /// Nodes would do, but no set of them is within the bounds of the user's criterion.
+    #[error(
+        "of {asked} nodes asked {fit} will do, and no set of them that was found meets the bounds of `optimise`"
+    )]
+    Infeasible {
+        /// How many were asked.
+        asked: u32,
+        /// How many would do.
+        fit: u32,
+    },
     /// It could only end too late.
     #[error("the earliest start, {start}, is too late for its deadline")]
     TooLate {

@@ -70,7 +70,15 @@ pub fn run_seed<P: NodeLike>(
     recipe: config::Recipe,
     replay: String,
 ) -> Result<Summary, Violation> {
-    run_weather::<P>(Weather { recipe, ..Weather::draw(seed) }, replay)
+    let weather = Weather { recipe, ..Weather::draw(seed) };
+    let weather = match recipe {
+        config::Recipe::Proactive(_) => weather.with_criteria(),
+        config::Recipe::Sample(_)
+        | config::Recipe::Asap(_)
+        | config::Recipe::Aria(_)
+        | config::Recipe::TriPronged(_) => weather,
+    };
+    run_weather::<P>(weather, replay)
 }
 
 /// Runs a storm. A panic is a violation too: an own broken invariant.
@@ -87,6 +95,17 @@ pub fn run_weather<P: NodeLike>(weather: Weather, replay: String) -> Result<Summ
         Err(Violation { check: "assertions", broken, seed, replay: replay.clone() })
     })
 }
+
+/// What users of a storm find best.
+const CRITERIA: [Option<&str>; 7] = [
+    None,
+    Some("soonest"),
+    Some("closest"),
+    Some("closest subject to wait <= 1h"),
+    Some("near(here) + 0.1 * wait"),
+    Some("domains"),
+    Some("spread"),
+];
 
 /// All that a seed stands for.
 #[derive(Clone, Debug)]
@@ -162,6 +181,35 @@ impl Weather {
             ask.envelope = Envelope::new(job, ask.envelope.nonce()).expect("the job makes sense");
             ask.after = after.into_iter().collect();
             ask.hold = hold.map(|(from, to)| (ask.at + from, ask.at + to));
+        }
+        self
+    }
+
+    /// Users say what is best, and which nodes will do; some jobs wait long enough to be moved.
+    fn with_criteria(mut self) -> Weather {
+        let mut chance = stream(self.seed, Purpose::Storm, 2);
+        let mut renamed: BTreeMap<JobId, JobId> = BTreeMap::new();
+        for ask in &mut self.asks {
+            let mut job = ask.envelope.job().clone();
+            let criterion = CRITERIA[chance.random_range(0..CRITERIA.len())];
+            job.criterion = criterion.map(|text| text.parse().expect("a criterion"));
+            job.constraint = chance.random_bool(0.3).then(|| "cores >= 1".parse().expect("a constraint"));
+            if chance.random_bool(0.3) && job.deadline.is_none() {
+                job.begin = Some(ask.at + Span::from_secs(chance.random_range(30..120)));
+            }
+            if let Some(after) = &mut job.after {
+                after.0 = after
+                    .0
+                    .iter()
+                    .map(|(id, ended)| (renamed.get(id).copied().unwrap_or(*id), *ended))
+                    .collect();
+            }
+            for (id, _) in &mut ask.after {
+                *id = renamed.get(id).copied().unwrap_or(*id);
+            }
+            let before = ask.envelope.id();
+            ask.envelope = Envelope::new(job, ask.envelope.nonce()).expect("the job makes sense");
+            renamed.insert(before, ask.envelope.id());
         }
         self
     }

@@ -174,6 +174,13 @@ impl Network {
         self.nodes
     }
 
+    /// Where a node is, if this network knows places: its distance to another is then the round trip between them, but
+    /// for the least delay and for chance.
+    pub fn place(&self, node: usize) -> Option<shoal_model::Coordinates> {
+        let (x_us, y_us) = self.latency.place(node)?;
+        Some(shoal_model::Coordinates::in_plane(2 * x_us, 2 * y_us))
+    }
+
     /// No message between two nodes is quicker: how far threads may run ahead of each other.
     pub fn least_delay(&self) -> Span {
         Span::from_micros(u64::from(self.latency.least()))

@@ -13,6 +13,7 @@ mod asap;
 mod finding;
 mod page;
 pub(crate) mod pool;
+mod proactive;
 mod runs;
 mod sheet;
 mod shelf;
@@ -51,6 +52,8 @@ pub enum Paper {
     Aria,
     /// Lee, Keleher, Sussman: Decentralized dynamic scheduling, 2010.
     TriPronged,
+    /// Fiscato, Costa, Pierre: On the feasibility of decentralized grid scheduling, 2008.
+    Proactive,
 }
 
 /// The word for every paper that is known.
@@ -67,6 +70,8 @@ pub struct Settings {
     pub seeds: Option<NonZeroU32>,
     /// Jobs of this file in place of those of a generator.
     pub trace: Option<PathBuf>,
+    /// Hosts of this file in place of made-up ones, where a paper has hosts with places.
+    pub hosts: Option<PathBuf>,
     /// How many runs are made at once.
     pub threads: usize,
     /// Where finished runs are kept, and taken from.
@@ -123,6 +128,9 @@ pub enum Error {
         /// What there is.
         known: String,
     },
+    /// The hosts make no sense.
+    #[error(transparent)]
+    Network(#[from] crate::network::Error),
     /// The jobs make no sense.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
@@ -147,7 +155,7 @@ pub enum Error {
 
 impl Paper {
     /// Every paper.
-    pub const ALL: [Paper; 3] = [Paper::Asap, Paper::Aria, Paper::TriPronged];
+    pub const ALL: [Paper; 4] = [Paper::Asap, Paper::Aria, Paper::TriPronged, Paper::Proactive];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
@@ -155,6 +163,7 @@ impl Paper {
             Paper::Asap => "asap",
             Paper::Aria => "aria",
             Paper::TriPronged => "tri-pronged",
+            Paper::Proactive => "proactive",
         }
     }
 
@@ -181,6 +190,9 @@ impl Paper {
                 "J. Lee, P. Keleher, A. Sussman: Decentralized Dynamic Scheduling across Heterogeneous Multi-core \
                  Desktop Grids, 2010"
             }
+            Paper::Proactive => {
+                "M. Fiscato, P. Costa, G. Pierre: On the Feasibility of Decentralized Grid Scheduling, 2008"
+            }
         }
     }
 
@@ -190,6 +202,7 @@ impl Paper {
             Paper::Asap => asap::KNOWN,
             Paper::Aria => aria::KNOWN,
             Paper::TriPronged => tri_pronged::KNOWN,
+            Paper::Proactive => proactive::KNOWN,
         }
     }
 }
@@ -226,6 +239,7 @@ enum Plan {
     Asap(asap::Plan),
     Aria(aria::Plan),
     TriPronged(tri_pronged::Plan),
+    Proactive(proactive::Plan),
 }
 
 impl Reproduction {
@@ -236,6 +250,7 @@ impl Reproduction {
             Paper::Asap => Plan::Asap(asap::Plan::new(settings, &wanted)?),
             Paper::Aria => Plan::Aria(aria::Plan::new(settings, &wanted)?),
             Paper::TriPronged => Plan::TriPronged(tri_pronged::Plan::new(settings, &wanted)?),
+            Paper::Proactive => Plan::Proactive(proactive::Plan::new(settings, &wanted)?),
         };
         Ok(Reproduction { wanted, plan, threads: settings.threads, shelf: Shelf::open(settings)? })
     }
@@ -246,6 +261,7 @@ impl Reproduction {
             Plan::Asap(plan) => plan.runs(),
             Plan::Aria(plan) => plan.runs(),
             Plan::TriPronged(plan) => plan.runs(),
+            Plan::Proactive(plan) => plan.runs(),
         }
     }
 
@@ -257,6 +273,7 @@ impl Reproduction {
             Plan::Asap(plan) => plan.carry_out(wanted, &making),
             Plan::Aria(plan) => plan.carry_out(wanted, &making),
             Plan::TriPronged(plan) => plan.carry_out(wanted, &making),
+            Plan::Proactive(plan) => plan.carry_out(wanted, &making),
         }
     }
 }

@@ -30,9 +30,10 @@ impl Shelf {
     /// Opens the shelf that the settings name; refuses one with another label.
     pub(super) fn open(settings: &Settings) -> Result<Shelf, Error> {
         let Some(Keep { folder, program }) = &settings.keep else { return Ok(Shelf(None)) };
-        let Settings { quick, tiny, trace, .. } = settings;
-        let trace = trace.as_ref().map_or("none".to_owned(), |trace| trace.display().to_string());
-        let label = format!("program {program}\nquick {quick}\ntiny {tiny}\ntrace {trace}\n");
+        let Settings { quick, tiny, trace, hosts, .. } = settings;
+        let [trace, hosts] = [trace, hosts]
+            .map(|file| file.as_ref().map_or("none".to_owned(), |file| file.display().to_string()));
+        let label = format!("program {program}\nquick {quick}\ntiny {tiny}\ntrace {trace}\nhosts {hosts}\n");
         let wrong = |error: io::Error| Error::Keep { folder: folder.clone(), what: error.to_string() };
         fs::create_dir_all(folder).map_err(wrong)?;
         let file = folder.join(LABEL);
@@ -97,7 +98,7 @@ mod tests {
 
     fn settings(folder: &Path, quick: bool) -> Settings {
         let keep = Some(Keep { folder: folder.to_owned(), program: "one".to_owned() });
-        Settings { only: None, quick, seeds: None, trace: None, threads: 1, keep, tiny: false }
+        Settings { only: None, quick, seeds: None, trace: None, hosts: None, threads: 1, keep, tiny: false }
     }
 
     fn never() -> Result<u64, Error> {

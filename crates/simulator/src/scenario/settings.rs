@@ -95,6 +95,8 @@ struct Kind {
     organisation: Option<Name>,
     #[serde(default)]
     labels: Labels,
+    #[serde(default)]
+    refuses: std::collections::BTreeSet<Name>,
 }
 
 /// Reads and checks a scenario.
@@ -238,7 +240,7 @@ fn beneath(recipe: &Recipe, overlay: overlay::Config, places: &Places) -> Result
             Err(places.error("overlay.kind", "must be \"can\": the recipe tri-pronged finds places in one"))
         }
         (Recipe::TriPronged(_), overlay::Config::Can(_))
-        | (Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_), _) => Ok(overlay),
+        | (Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_), _) => Ok(overlay),
     }
 }
 
@@ -293,6 +295,9 @@ fn check_recipe(recipe: &Recipe, places: &Places) -> Result<(), Error> {
         }
         Recipe::Sample(_) => Ok(()),
         Recipe::Asap(asap) => asap.check().map_err(|error| places.error("recipe", error.to_string())),
+        Recipe::Proactive(proactive) => {
+            proactive.check().map_err(|error| leading_field(places, "recipe", &error.to_string()))
+        }
         Recipe::Aria(aria) => {
             aria.check().map_err(|error| leading_field(places, "recipe", &error.to_string()))
         }
@@ -317,7 +322,11 @@ fn slots(cut: &Cut, warm_up: Span, recipe: &Recipe, places: &Places) -> Result<S
             let what = format!("must be that of the recipe, whose slot_ms is {}", asap.slot_ms);
             Err(places.error("slots.length", what))
         }
-        Recipe::Asap(_) | Recipe::Sample(_) | Recipe::Aria(_) | Recipe::TriPronged(_) => Ok(slots),
+        Recipe::Asap(_)
+        | Recipe::Sample(_)
+        | Recipe::Aria(_)
+        | Recipe::TriPronged(_)
+        | Recipe::Proactive(_) => Ok(slots),
     }
 }
 
@@ -339,7 +348,7 @@ fn machines(kinds: Vec<Kind>, places: &Places) -> Result<Vec<Machine>, Error> {
     let mut machines = Vec::new();
     for (number, kind) in kinds.into_iter().enumerate() {
         let field = |name: &str| format!("machines.{number}.{name}");
-        let Kind { share, capacity, architecture, system, organisation, labels } = kind;
+        let Kind { share, capacity, architecture, system, organisation, labels, refuses } = kind;
         if share == 0 || share > SHARE_MAX {
             return Err(places.error(&field("share"), format!("must be 1 to {SHARE_MAX}, not {share}")));
         }
@@ -352,6 +361,7 @@ fn machines(kinds: Vec<Kind>, places: &Places) -> Result<Vec<Machine>, Error> {
             system: system.unwrap_or_else(|| base.system.clone()),
             organisation,
             labels,
+            refuses,
             ..base
         };
         machines.extend(std::iter::repeat_n(machine, share as usize));

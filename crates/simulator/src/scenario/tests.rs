@@ -100,7 +100,7 @@ fn values_of_the_wrong_type_are_refused_by_field() {
 
 #[test]
 fn unknown_recipes_kinds_and_presets_list_the_known_ones() {
-    let recipe = "s.toml:1:10: recipe: unknown `sampel`; did you mean `sample`? (known: sample, asap, aria, tri-pronged)";
+    let recipe = "s.toml:1:10: recipe: unknown `sampel`; did you mean `sample`? (known: sample, asap, aria, tri-pronged, proactive)";
     assert_eq!(refused("recipe = \"sampel\""), recipe);
     let error = read(&SMALL.replace("\"uniform\"", "\"unifrom\"")).unwrap_err();
     let kinds = "did you mean `uniform`? (known: trace, uniform, poisson, lublin, grid5000-like, aria)";
@@ -222,7 +222,10 @@ fn the_command_line_has_the_last_word() {
     let error = wrong(Overrides { nodes: Some(0), ..Overrides::default() });
     assert_eq!(error, "command line: nodes: must be at least 1: a grid has nodes");
     let error = wrong(Overrides { recipe: Some("best".to_owned()), ..Overrides::default() });
-    assert_eq!(error, "command line: recipe: unknown `best`; known: sample, asap, aria, tri-pronged");
+    assert_eq!(
+        error,
+        "command line: recipe: unknown `best`; known: sample, asap, aria, tri-pronged, proactive"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::progress::Runs;
 /// What `shoal sim reproduce` is told.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The paper: asap, aria, tri-pronged, or all
+    /// The paper: asap, aria, tri-pronged, proactive, or all
     paper: String,
     /// Only results whose id begins like this, such as asap/table1
     #[arg(long, value_name = "ID")]
@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Take the jobs of this trace instead of drawn ones: SWF or GWF, plain, .gz or .xz
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Take the places of hosts from this file instead of made-up ones (proactive): x,y or id,root,x,y in milliseconds
+    #[arg(long, value_name = "FILE")]
+    hosts: Option<PathBuf>,
     /// Make this many runs at once; results are the same with any number [default: all cores]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -62,7 +65,7 @@ fn program() -> Result<String, Error> {
 
 /// Reproduces a paper.
 pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
-    let Arguments { paper, only, quick, seeds, trace, threads, keep, strict, place, tiny } = arguments;
+    let Arguments { paper, only, quick, seeds, trace, hosts, threads, keep, strict, place, tiny } = arguments;
     let seeds = match seeds.map(NonZeroU32::new) {
         None => None,
         Some(None) => return Err(Error::user("--seeds 0: must be at least 1")),
@@ -70,7 +73,7 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     };
     let threads = super::study::threads(threads);
     let keep = keep.map(|folder| Ok::<_, Error>(Keep { folder, program: program()? })).transpose()?;
-    let settings = Settings { only, quick, seeds, trace, threads, keep, tiny };
+    let settings = Settings { only, quick, seeds, trace, hosts, threads, keep, tiny };
     let papers = Paper::named(&paper)?;
     let prepared: Result<Vec<Reproduction>, _> =
         papers.into_iter().map(|paper| Reproduction::prepare(paper, &settings)).collect();

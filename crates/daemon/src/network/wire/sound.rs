@@ -6,8 +6,10 @@ use shoal_protocols::node::Message;
 use shoal_protocols::overlay::blatant_s::{self, CARRIES_MAX, Known, LINKS_MAX};
 use shoal_protocols::overlay::can::{self, CLAIMS_MAX, NEIGHBOURS_MAX, Peer, Vitals};
 use shoal_protocols::overlay::cyclon::{self, CACHE_MAX};
+use shoal_protocols::overlay::helpers;
+use shoal_protocols::overlay::vicinity::VIEW_MAX;
 use shoal_protocols::scheduling::tri_pronged::{self, SEEN_MAX};
-use shoal_protocols::scheduling::{aria, asap};
+use shoal_protocols::scheduling::{aria, asap, proactive};
 
 /// Nodes that a search is told to avoid, at most.
 const AVOID_MAX: usize = 4096;
@@ -27,6 +29,9 @@ pub enum Unsound {
     /// More than a machine can have.
     #[error("more than a machine can have")]
     Amount,
+    /// More labels than a criterion may name.
+    #[error("more labels than a criterion may name")]
+    Labels,
     /// More nodes to avoid than anybody keeps in mind.
     #[error("more nodes to avoid than anybody keeps in mind")]
     Avoid,
@@ -68,6 +73,20 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
             at_most(trail.seen.len().max(trail.back.len()), SEEN_MAX, Unsound::Avoid)
         }
         Message::TriPronged(tri_pronged::Message::Pull { vitals: told, .. }) => vitals(told),
+        Message::Proactive(proactive::Message::Helpers(message)) => helpers(message),
+        Message::Proactive(proactive::Message::Ask(ask)) => {
+            at_most(ask.labels.len(), proactive::LABELS_MAX, Unsound::Labels)
+        }
+        Message::Proactive(proactive::Message::Tell(tell)) => {
+            if let proactive::Answer::Yes(offer) = &tell.answer {
+                at_most(offer.labels.len(), proactive::LABELS_MAX, Unsound::Labels)?;
+            }
+            let known = match &tell.known {
+                proactive::Known::Random(nodes) => nodes.len(),
+                proactive::Known::Near(entries) => entries.len(),
+            };
+            at_most(known, proactive::KNOWN_MAX, Unsound::Neighbours)
+        }
         Message::Overlay(
             cyclon::Message::Join
             | cyclon::Message::Walk { .. }
@@ -161,4 +180,23 @@ fn vitals(vitals: &Vitals) -> Result<(), Unsound> {
 
 fn at_most(count: usize, most: usize, unsound: Unsound) -> Result<(), Unsound> {
     if count > most { Err(unsound) } else { Ok(()) }
+}
+
+fn helpers(message: &helpers::Message) -> Result<(), Unsound> {
+    match message {
+        helpers::Message::Random(
+            cyclon::Message::Shuffle(entries) | cyclon::Message::ShuffleReply(entries),
+        ) => at_most(entries.len(), CACHE_MAX, Unsound::Neighbours),
+        helpers::Message::Ask(_, entries) | helpers::Message::Tell(_, entries) => {
+            at_most(entries.len(), usize::from(VIEW_MAX), Unsound::Neighbours)
+        }
+        helpers::Message::Random(
+            cyclon::Message::Join
+            | cyclon::Message::Walk { .. }
+            | cyclon::Message::Welcome(_)
+            | cyclon::Message::Held(_),
+        )
+        | helpers::Message::Ping
+        | helpers::Message::Pong(..) => Ok(()),
+    }
 }

@@ -7,7 +7,7 @@ use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::{Brief, JobMessage, Message};
 use shoal_protocols::overlay::{blatant_s, can, cyclon};
 use shoal_protocols::protocol::Message as _;
-use shoal_protocols::scheduling::{aria, asap, sample, tri_pronged};
+use shoal_protocols::scheduling::{aria, asap, proactive, sample, tri_pronged};
 
 use super::frame::{self, Malformed};
 use super::sound::{self, Unsound};
@@ -25,6 +25,7 @@ const BLATANT_S: u8 = 7;
 const ARIA: u8 = 8;
 const CAN: u8 = 9;
 const TRI_PRONGED: u8 = 10;
+const PROACTIVE: u8 = 11;
 
 /// The numbers of what owners and run nodes say.
 const JOB_MESSAGES: usize = 8;
@@ -63,6 +64,7 @@ pub fn kind(message: &Message) -> u16 {
         Message::Aria(message) => (ARIA, message.kind()),
         Message::Can(message) => (CAN, message.kind()),
         Message::TriPronged(message) => (TRI_PRONGED, message.kind()),
+        Message::Proactive(message) => (PROACTIVE, message.kind()),
         Message::Job(JobMessage::Started(..)) => (JOB, 0),
         Message::Job(JobMessage::Ended(..)) => (JOB, 1),
         Message::Job(JobMessage::Noted(..)) => (JOB, 2),
@@ -88,6 +90,7 @@ fn known(layer: u8) -> usize {
         ARIA => aria::Message::KINDS.len(),
         CAN => can::Message::KINDS.len(),
         TRI_PRONGED => tri_pronged::Message::KINDS.len(),
+        PROACTIVE => proactive::Message::KINDS.len(),
         _ => 0,
     }
 }
@@ -105,6 +108,7 @@ pub fn write(message: &Message, bytes: &mut Vec<u8>) -> Result<usize, Malformed>
             Message::Aria(message) => put(message, bytes),
             Message::Can(message) => put(message, bytes),
             Message::TriPronged(message) => put(message, bytes),
+            Message::Proactive(message) => put(message, bytes),
             Message::Job(message) => put(message, bytes),
         }
         Ok(())
@@ -129,6 +133,7 @@ pub fn read(kind: u16, payload: &[u8]) -> Result<Message, Unread> {
         ARIA => Message::Aria(take(kind, payload)?),
         CAN => Message::Can(take(kind, payload)?),
         TRI_PRONGED => Message::TriPronged(take(kind, payload)?),
+        PROACTIVE => Message::Proactive(take(kind, payload)?),
         _ => return Err(Unread::Unknown(kind)),
     };
     let found = self::kind(&message);

@@ -69,6 +69,14 @@ impl Latency {
         }
     }
 
+    /// Where a node is, in microseconds of one-way delay, if the model knows places.
+    pub(crate) fn place(&self, node: usize) -> Option<(i64, i64)> {
+        match self {
+            Latency::Plane(plane) => plane.place(node),
+            Latency::Constant(_) | Latency::Uniform { .. } | Latency::Matrix(_) => None,
+        }
+    }
+
     /// A lower bound of the delays between any two nodes, in microseconds.
     pub(crate) fn least(&self) -> u32 {
         match self {

@@ -38,6 +38,10 @@ impl Plane {
         self.spread.draw(self.points[from].distance(self.points[to]), chance)
     }
 
+    pub(super) fn place(&self, node: usize) -> Option<(i64, i64)> {
+        self.points.get(node).map(|point| (point.x.round() as i64, point.y.round() as i64))
+    }
+
     pub(super) fn least(&self) -> u32 {
         self.least
     }

@@ -1,0 +1,37 @@
+//! Proactive: figure 1 for four sizes of grid and job, the traffic of the overlays, and what stands beside them.
+//!
+//! A run is a grid of whole nodes that gossip until their views have settled, then some queries at once from random
+//! entry nodes, each for a time of its own, so that none is in another's way. Hosts lie in clusters drawn at random, or
+//! are those of a file. What the paper does not say, and how we settle it, is in `docs/protocols/proactive.md`.
+
+mod case;
+mod central;
+mod figures;
+mod judge;
+mod known;
+mod plan;
+
+use super::finding::Findings;
+use super::runs::{Made, Making};
+use super::{Error, Paper, Report};
+pub(super) use known::KNOWN;
+pub(super) use plan::Plan;
+
+impl Plan {
+    pub(super) fn runs(&self) -> usize {
+        self.cases.len()
+    }
+
+    pub(super) fn carry_out(self, wanted: Vec<&'static str>, making: &Making<'_>) -> Result<Report, Error> {
+        let make = |case: &case::Case, so_far: &dyn Fn(f64)| self.make(case, so_far);
+        let Made { seen, timing } =
+            making.all(Paper::Proactive, &self.cases, |case| self.weigh(case), make)?;
+        let runs = judge::Runs { seen };
+        let mut findings = Findings::new(KNOWN, wanted);
+        runs.judge(&mut findings);
+        let sheets = runs.sheets();
+        let figures = figures::figures(&runs);
+        let findings = findings.finish();
+        Ok(Report { paper: Paper::Proactive, about: self.about, findings, sheets, figures, timing })
+    }
+}
