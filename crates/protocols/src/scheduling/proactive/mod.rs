@@ -16,6 +16,7 @@
 
 mod config;
 mod message;
+mod round;
 mod search;
 
 use std::collections::BTreeMap;
@@ -127,7 +128,7 @@ impl Proactive {
         let views = Kind::ALL.into_iter().filter_map(|kind| self.helpers.near(kind));
         let near = views.map(|view| ("near nodes", view.len(), usize::from(VIEW_MAX)));
         let met = self.open.values().flat_map(|search| search.met());
-        let met = met.max().map(|met| ("nodes met by an iteration", met, search::MET_MAX));
+        let met = met.max().map(|met| ("nodes met by an iteration", met, round::MET_MAX));
         near.chain(met)
     }
 

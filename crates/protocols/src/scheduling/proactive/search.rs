@@ -8,14 +8,14 @@ use shoal_model::criterion::{Cost, Criterion, Measure};
 use shoal_model::{Coordinates, JobId, Name, Needs, NodeId, Span, Time};
 
 use super::config::Config;
-use super::message::{Answer, Ask, KNOWN_MAX, Known, LABELS_MAX, Message, Offer, Tell, Timer};
+use super::message::{Ask, KNOWN_MAX, Known, LABELS_MAX, Message, Tell, Timer};
+use super::round::Round;
 use super::{Proactive, offer};
 use crate::choose::best::{best, soonest};
 use crate::choose::problem::{Candidate, Choice, Problem, Wanted};
 use crate::commit::two_phase::Failure;
 use crate::overlay::cyclon::Entry;
 use crate::overlay::helpers::{Kind, Profile};
-use crate::overlay::vicinity::Metric;
 use crate::protocol::Ctx;
 use crate::scheduling::{Event, Here, STAYS_WITHIN, Stuck};
 
@@ -29,8 +29,6 @@ const FRUITLESS_MAX: u8 = 3;
 const ASKS_PER_CANDIDATE: usize = 4;
 /// And so many more.
 const ASKS_MORE: usize = 64;
-/// Nodes that an iteration remembers to have met.
-pub(super) const MET_MAX: usize = 1 << 16;
 /// Nodes that a criterion may name.
 const PLACES_MAX: usize = 8;
 /// The round of questions to the nodes that the criterion names.
@@ -79,22 +77,6 @@ struct Plan {
     nodes: Vec<NodeId>,
 }
 
-/// One iteration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Round {
-    /// The random node that it begins with, and what that says of itself.
-    start: Option<NodeId>,
-    origin: Option<Profile>,
-    /// Whom to ask next: the nearest to the origin, then in the order in which they were met.
-    frontier: BTreeSet<(u64, u32, NodeId)>,
-    met: BTreeSet<NodeId>,
-    awaited: BTreeMap<NodeId, Time>,
-    asked: u32,
-    offers: Vec<Found>,
-    /// How many each clause of the constraint excludes.
-    excluded: BTreeMap<u8, u32>,
-}
-
 /// What follows once an iteration has been seen to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
@@ -102,14 +84,6 @@ enum Then {
     GoOn,
     /// Something else has to happen first.
     Wait,
-}
-
-/// A candidate.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Found {
-    node: NodeId,
-    profile: Profile,
-    offer: Offer,
 }
 
 impl Search {
@@ -187,22 +161,6 @@ impl Search {
             overlay: self.overlay,
             labels: self.labels.clone(),
         }))
-    }
-}
-
-impl Round {
-    fn meet(&mut self, distance: u64, node: NodeId) {
-        if self.met.len() < MET_MAX && self.met.insert(node) {
-            self.frontier.insert((distance, self.met.len() as u32, node));
-        }
-    }
-
-    fn meet_near(&mut self, kind: Option<Kind>, entry: &Entry<Profile>) {
-        let distance = match (&self.origin, kind) {
-            (Some(origin), Some(kind)) => kind.distance(origin, &entry.payload),
-            (None, _) | (_, None) => 0,
-        };
-        self.meet(distance, entry.node);
     }
 }
 
@@ -538,27 +496,6 @@ impl Proactive {
     pub(super) fn on_next(&mut self, job: JobId, begun: u32, here: &Here<'_>, ctx: &mut Ctx<'_, Proactive>) {
         if self.open.get(&job).is_some_and(|search| search.begun == begun) {
             self.begin(job, here, ctx);
-        }
-    }
-}
-
-impl Round {
-    fn hear(&mut self, node: NodeId, profile: Profile, answer: Answer) {
-        match answer {
-            Answer::Yes(offer) => self.offers.push(Found { node, profile, offer }),
-            Answer::Unfit => {}
-            Answer::Excluded(clause) => *self.excluded.entry(clause).or_default() += 1,
-        }
-    }
-
-    /// Why there are too few.
-    fn too_few(&self, needed: u32) -> Stuck {
-        let (asked, fit) = (self.asked, self.offers.len() as u32);
-        match self.excluded.iter().max_by_key(|(_, count)| **count) {
-            Some((&clause, &excluded)) => {
-                Stuck::Excluded { needed, asked, fit, clause: u32::from(clause) + 1, excluded }
-            }
-            None => Stuck::TooFew { needed, asked, fit },
         }
     }
 }

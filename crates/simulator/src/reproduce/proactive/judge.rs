@@ -151,7 +151,7 @@ impl Runs {
             "Cost beside the best known: genetic over all nodes; after 3, 10, 20 iterations",
             columns,
         );
-        for size in SIZES {
+        for size in SIZES.into_iter().filter(|&size| self.iterations(size) > 0) {
             let (genetic, best) = self.central(size);
             let of = |way: Way| AFTER.map(|after| number(self.mean(size, way, after)));
             let [b3, b10, b20] = of(Way::Basic(PAPER));

@@ -10,6 +10,7 @@ use shoal_protocols::scheduling::proactive;
 
 use super::case::{ALPHAS, Case, SIZES, SWEPT, Seen, Way};
 use super::central;
+use super::judge::name;
 use crate::grid::{Config, Grid, Start};
 use crate::network::{self, Network, latency};
 use crate::reproduce::{Error, Settings};
@@ -38,6 +39,17 @@ pub struct Plan {
     seed: u64,
     genetic: genetic::Config,
     latency: latency::Config,
+}
+
+/// Whether an id is about several numbers of candidates.
+fn is_swept(id: &str) -> bool {
+    id.starts_with("proactive/alpha") || id.ends_with("claim/alpha")
+}
+
+/// Whether an id is about this size of grid and job: most name theirs, and the others are about all.
+fn needs(id: &str, size: (u32, u32)) -> bool {
+    let names = |size| id.split('/').any(|part| part == name(size));
+    if is_swept(id) { size == SWEPT } else { names(size) || !SIZES.into_iter().any(names) }
 }
 
 impl Plan {
@@ -70,12 +82,13 @@ impl Plan {
             }),
         };
         let mut cases = Vec::new();
-        for size in SIZES {
+        let sweeps = wanted.iter().any(|id| is_swept(id));
+        for size in SIZES.into_iter().filter(|&size| wanted.iter().any(|id| needs(id, size))) {
             cases.extend(
                 [Way::Central, Way::Basic(ALPHA), Way::Proactive(ALPHA)].map(|way| Case { size, way }),
             );
         }
-        if wanted.iter().any(|id| id.starts_with("proactive/alpha") || id.ends_with("claim/alpha")) {
+        if sweeps {
             let ways = ALPHAS.into_iter().flat_map(|alpha| [Way::Basic(alpha), Way::Proactive(alpha)]);
             cases.extend(ways.map(|way| Case { size: SWEPT, way }));
         }
