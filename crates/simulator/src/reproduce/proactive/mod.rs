@@ -24,7 +24,8 @@ impl Plan {
 
     pub(super) fn carry_out(self, wanted: Vec<&'static str>, making: &Making<'_>) -> Result<Report, Error> {
         let make = |case: &case::Case, so_far: &dyn Fn(f64)| self.make(case, so_far);
-        let Made { seen, timing } = making.all(Paper::Proactive, &self.cases, |case| self.weigh(case), make)?;
+        let Made { seen, timing } =
+            making.all(Paper::Proactive, &self.cases, |case| self.weigh(case), make)?;
         let runs = judge::Runs { seen };
         let mut findings = Findings::new(KNOWN, wanted);
         runs.judge(&mut findings);
