@@ -15,6 +15,7 @@ use crate::home::{Home, HomeError};
 use crate::job::{JobPage, JobStatus, Until, Why};
 use crate::logs::LogQuery;
 use crate::problem::Problem;
+use crate::trust::{OrganisationForm, Reach, RevokeForm, Text, TrustView, VouchForm};
 use crate::{ENVELOPE, PREFIX};
 
 /// How long an answer may take, beyond what was asked to be waited for.
@@ -190,9 +191,38 @@ impl Client {
         self.read(self.get("/doctor").call())
     }
 
-    /// A ticket for another machine.
-    pub fn ticket(&self, lasts: Span) -> Result<Ticket, ClientError> {
-        self.read(self.post("/tickets").query("lasts", SpanText(lasts).to_string()).send_empty())
+    /// A ticket for another machine, which will be this organisation's, if one is named.
+    pub fn ticket(&self, lasts: Span, organisation: Option<&str>) -> Result<Ticket, ClientError> {
+        let mut request = self.post("/tickets").query("lasts", SpanText(lasts).to_string());
+        if let Some(organisation) = organisation {
+            request = request.query("organisation", organisation);
+        }
+        self.read(request.send_empty())
+    }
+
+    /// What the node knows of users and organisations.
+    pub fn trusted(&self) -> Result<TrustView, ClientError> {
+        self.read(self.get("/trust").call())
+    }
+
+    /// A pass for a user whom the node vouches for.
+    pub fn vouch(&self, form: &VouchForm) -> Result<Text, ClientError> {
+        self.read(self.post("/passes").send_json(form))
+    }
+
+    /// Has the node trust an organisation's key.
+    pub fn trust_organisation(&self, form: &OrganisationForm) -> Result<Reach, ClientError> {
+        self.read(self.post("/organisations").send_json(form))
+    }
+
+    /// Revokes a user or a pass in the node's name.
+    pub fn revoke(&self, form: &RevokeForm) -> Result<Reach, ClientError> {
+        self.read(self.post("/revocations").send_json(form))
+    }
+
+    /// Gives the grid a notice that somebody has signed.
+    pub fn notice(&self, text: String) -> Result<Reach, ClientError> {
+        self.read(self.post("/notices").send_json(&Text { text }))
     }
 
     /// Has the node leave the grid once it has nothing left to do, or at once.

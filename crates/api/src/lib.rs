@@ -12,6 +12,7 @@ pub mod job;
 pub mod logs;
 pub mod problem;
 pub mod secret;
+pub mod trust;
 
 pub use client::{Client, ClientError, JobQuery};
 pub use grid::{
@@ -24,6 +25,7 @@ pub use job::{
 };
 pub use logs::{LogQuery, Stream, UnknownStream};
 pub use problem::Problem;
+pub use trust::{OrganisationForm, Reach, RevokeForm, RevokedView, Text, TrustView, VouchForm};
 
 /// What every path begins with: the version of the interface.
 pub const PREFIX: &str = "/v1";

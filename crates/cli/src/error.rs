@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use shoal_api::{ClientError, HomeError};
 use shoal_daemon::assembly::StartError;
+use shoal_daemon::trust::user::UserError;
 use shoal_daemon::{home, store};
 use shoal_simulator::report::FolderError;
 use shoal_simulator::workload::WorkloadError;
@@ -65,6 +66,18 @@ impl Error {
         match self.kind {
             Kind::User | Kind::Config => ExitCode::from(2),
             Kind::Internal => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl From<UserError> for Error {
+    fn from(error: UserError) -> Error {
+        match error {
+            UserError::Key(_) | UserError::Pass { .. } => Error::config(error.to_string()),
+            UserError::Nowhere
+            | UserError::Already(_)
+            | UserError::NoOrganisation(_)
+            | UserError::Name(_) => Error::user(error.to_string()),
         }
     }
 }
@@ -191,6 +204,7 @@ impl From<StartError> for Error {
                 config.hint("`shoal status` with the same --home asks the node that runs there")
             }
             StartError::Settings(_)
+            | StartError::Policy { .. }
             | StartError::NotLoopback(_)
             | StartError::Folder(_)
             | StartError::Identity(_)

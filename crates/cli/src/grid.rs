@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use shoal_api::{Client, Home};
 use shoal_daemon::executor::process;
+use shoal_daemon::trust::user;
 use shoal_model::Span;
 use tempfile::TempDir;
 
@@ -82,7 +83,7 @@ impl Grid {
     /// One node more.
     fn add(&mut self) -> Result<(), Error> {
         let ticket = match self.members.first() {
-            Some(first) => Some(first.client()?.ticket(TICKET)?.ticket),
+            Some(first) => Some(first.client()?.ticket(TICKET, None)?.ticket),
             None => None,
         };
         let folder = self.folder.path().join(format!("node-{}", self.members.len() + 1));
@@ -186,6 +187,8 @@ impl Member {
     pub fn command(&self, words: &[&str]) -> Result<Command, Error> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("--home").arg(&self.folder).args(words);
+        // Keys of its own: whoever shows or measures a grid leaves nothing in the user's folder.
+        command.env(user::VARIABLE, self.folder.with_extension("user"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(command)
     }

@@ -14,7 +14,7 @@ use data_encoding::HEXLOWER;
 use rand::SeedableRng;
 use shoal_api::{Home, HomeError};
 use shoal_protocols::Chance;
-use shoal_protocols::node::{self, Config, Node, Phase};
+use shoal_protocols::node::{self, Config, Gate, Judge, Node, Phase};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -34,12 +34,17 @@ use crate::service::history::History;
 use crate::service::{Parts, Service, Setting};
 use crate::settings::{GridSettings, MachineSettings, Settings, SettingsError};
 use crate::store::sqlite::Sqlite;
+use crate::trust::Trust;
+use crate::trust::gate::{Gatekeeper, Reload};
+use crate::trust::policy::{Policy, PolicyError};
 use crate::{driver, http, store};
 
 /// Threads that answer requests: they mostly wait.
 const THREADS: usize = 2;
 /// Nodes of earlier lives that are met again.
 const KNOWN_MAX: usize = 20;
+/// How often the policy's file is looked at.
+const POLICY_EVERY: std::time::Duration = std::time::Duration::from_secs(2);
 /// Bytes of a token.
 const TOKEN_BYTES: usize = 32;
 
@@ -155,6 +160,14 @@ pub enum StartError {
     /// Other nodes cannot reach it.
     #[error(transparent)]
     Network(#[from] quic::StartError),
+    /// Whom its owner allows makes no sense.
+    #[error("{}: {source}", path.display())]
+    Policy {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong, and where.
+        source: PolicyError,
+    },
     /// It stopped at once.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -181,7 +194,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let described = settings.machine.clone().with(over);
     let found = machine::detect(&folder, &machine::Overrides::default())?;
     let all_cores = found.capacity.cores;
-    let machine = described.apply(found)?;
+    let mut machine = described.apply(found)?;
     let mut opened = Sqlite::open(&lock)?;
     opened.store.fill_log();
     let cabinet: Arc<dyn Cabinet> = Arc::new(SqliteCabinet::open(&lock)?);
@@ -215,11 +228,21 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         (None, None) => {
             let agreed = GridSettings { recipe: wanted.name().to_owned() };
             let name = "grid".parse().expect("a name");
-            Grid::create(&identity, name, agreed.write(), Arc::clone(&cabinet), started)?
+            let organisation = described.organisation.clone();
+            Grid::create_of(organisation, &identity, name, agreed.write(), Arc::clone(&cabinet), started)?
         }
     };
     let agreed = GridSettings::read(grid.settings()).ok_or(StartError::GridSettings)?;
     let recipe = Settings { recipe: Some(agreed.recipe), ..Settings::default() }.recipe(asked)?;
+
+    let grid = Arc::new(grid);
+    let trust = Arc::new(Trust::open(Arc::clone(&grid), Arc::clone(&cabinet), clock)?);
+    // Whose the machine is: as its owner says, and else as the ticket said with which it came.
+    machine.organisation = machine.organisation.or_else(|| trust.organisation());
+    let gate = Arc::new(
+        Gatekeeper::open(trust, machine.organisation.clone(), &folder)
+            .map_err(|error| StartError::Policy { path: Policy::path(&folder), source: error })?,
+    );
 
     let history = Arc::new(History::open(&folder.join("history"), started)?);
     let listener = runtime
@@ -229,15 +252,14 @@ pub fn start(options: Options) -> Result<Station, StartError> {
 
     let desk = Arc::new(Desk::new(runtime.handle().clone()));
     let answers: Arc<dyn quic::Responder> = Arc::clone(&desk) as Arc<dyn quic::Responder>;
-    let network =
-        runtime.block_on(quic::start(place.clone(), &identity, Arc::new(grid), cabinet, clock, answers))?;
+    let network = runtime.block_on(quic::start(place.clone(), &identity, grid, cabinet, clock, answers))?;
     keep_port(&mut settings, &place, &network, &folder)?;
     let peers = Arc::new(Peers(network.clone()));
     let keep = settings.tasks.keep(all_cores, machine.capacity.cores);
     let names = names(&network);
     let executor = Process::open(process::Setup { names, keep, ..process::Setup::new(&folder, launch) })?;
     let config =
-        Config { overlay: recipe.overlay(), work: Some(Box::new(work(&machine, recipe, &settings))) };
+        Config { overlay: recipe.overlay(), work: Some(Box::new(work(&machine, recipe, &settings, &gate))) };
     let reports = Arc::clone(&history);
     let driver = Driver::<Node>::new(driver::Setup {
         me,
@@ -265,7 +287,14 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let setting = Setting { me, name, home: folder, machine, recipe, limit_default, clock, started, room };
     let mailbox = running.mailbox().clone();
     let (elsewhere, tickets) = (Arc::clone(&peers) as _, peers as _);
-    let parts = Parts { setting, mailbox, history: Arc::clone(&history), elsewhere, tickets };
+    let parts = Parts {
+        setting,
+        mailbox,
+        history: Arc::clone(&history),
+        elsewhere,
+        tickets,
+        gate: Some(Arc::clone(&gate)),
+    };
     let service = Arc::new(Service::new(parts));
     desk.open(Arc::clone(&service));
 
@@ -291,6 +320,8 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         ends,
     };
     station.watch_for_leave();
+    station.runtime.spawn(Arc::clone(&station.service).compare_notices());
+    station.runtime.spawn(watch_policy(gate));
     Ok(station)
 }
 
@@ -429,6 +460,7 @@ fn work(
     machine: &shoal_model::Machine,
     recipe: node::config::Recipe,
     settings: &Settings,
+    gate: &Arc<Gatekeeper>,
 ) -> node::config::Work {
     node::config::Work {
         machine: machine.clone(),
@@ -437,6 +469,20 @@ fn work(
         heartbeat: shoal_protocols::guard::heartbeat::Config::default(),
         limit_default: settings.limit_default(),
         eager: true,
+        gate: Gate::with(Arc::clone(gate) as Arc<dyn Judge>),
+    }
+}
+
+/// Takes a new policy over as soon as it is there, and says so.
+async fn watch_policy(gate: Arc<Gatekeeper>) {
+    let mut every = tokio::time::interval(POLICY_EVERY);
+    loop {
+        every.tick().await;
+        match gate.reload() {
+            Reload::Same => {}
+            Reload::New(rules) => tracing::info!("a new policy counts, with {rules} rules"),
+            Reload::Broken(error) => tracing::error!("policy.toml: {error}; the policy before it stays"),
+        }
     }
 }
 

@@ -81,6 +81,7 @@ pub mod network;
 pub mod service;
 pub mod settings;
 pub mod store;
+pub mod trust;
 
 pub use cabinet::{Cabinet, MemoryCabinet};
 pub use clock::Clock;

@@ -1,10 +1,11 @@
 //! The job as it travels: what the user asks, a number the client drew, and the user's signature.
 //!
-//! The id of a job is a hash of all of this but the 64 bytes of the signature:
+//! The id of a job is a hash of all of this but the 64 bytes of the signature and the pass:
 //! - with the nonce, so that a retry is the same job and two equal submissions are two;
 //! - with the signer's key, so that nobody can put their own name on somebody else's job and keep its id;
 //! - without the signature, because one message has many valid signatures (a signer may add chance to them): a client
-//!   that signs again for a retry must not submit a second job.
+//!   that signs again for a retry must not submit a second job;
+//! - without the pass, which is made anew from time to time while the job stays the same.
 //!
 //! There is one encoding of each envelope, and any other is refused. An envelope with a field that this version does
 //! not know is refused too: dropping the field would change the id, and running the job without it would be a lie.
@@ -12,6 +13,7 @@
 use std::error::Error;
 
 use minicbor::decode::{self, Decoder};
+use minicbor::encode::{self, Encoder, Write};
 use minicbor::{CborLen, Decode, Encode};
 
 use crate::id::JobId;
@@ -19,6 +21,9 @@ use crate::job::{Job, JobError};
 
 /// Bytes of an encoded envelope, at most; checked before anything is decoded.
 pub const MAX_ENVELOPE_BYTES: usize = 512 << 10;
+
+/// Bytes of a pass, at most.
+pub const PASS_BYTES_MAX: usize = 2 << 10;
 
 /// Tells this hash from every other use of BLAKE3.
 const DIGEST_CONTEXT: &str = "shoal 2026-11-15 job envelope v1";
@@ -49,6 +54,44 @@ pub struct Seal {
     pub signature: Signature,
 }
 
+/// What shows who the signer is: bytes that travel beside what is signed. What they mean is for those to say who know
+/// about keys; none is empty, and none is longer than [`PASS_BYTES_MAX`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pass(Box<[u8]>);
+
+impl Pass {
+    /// A pass of these bytes; none if there are none, or too many.
+    pub fn new(bytes: impl Into<Box<[u8]>>) -> Option<Pass> {
+        let bytes = bytes.into();
+        (1..=PASS_BYTES_MAX).contains(&bytes.len()).then_some(Pass(bytes))
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl<C> Encode<C> for Pass {
+    fn encode<W: Write>(&self, e: &mut Encoder<W>, _: &mut C) -> Result<(), encode::Error<W::Error>> {
+        e.bytes(&self.0)?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Pass {
+    fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Pass, decode::Error> {
+        let at = d.position();
+        let too_long = || decode::Error::message("a pass that is empty or too long").at(at);
+        Pass::new(d.bytes()?).ok_or_else(too_long)
+    }
+}
+
+impl<C> CborLen<C> for Pass {
+    fn cbor_len(&self, ctx: &mut C) -> usize {
+        minicbor::bytes::cbor_len(&*self.0, ctx)
+    }
+}
+
 /// A job that makes sense, ready to travel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, CborLen)]
 #[cbor(map)]
@@ -59,6 +102,8 @@ pub struct Envelope {
     nonce: Nonce,
     #[n(2)]
     seal: Option<Box<Seal>>,
+    #[n(3)]
+    pass: Option<Pass>,
 }
 
 /// What is wrong with an envelope.
@@ -87,7 +132,7 @@ impl Envelope {
     /// An envelope without a signature.
     pub fn new(job: Job, nonce: Nonce) -> Result<Envelope, EnvelopeError> {
         job.check()?;
-        let envelope = Envelope { job, nonce, seal: None };
+        let envelope = Envelope { job, nonce, seal: None, pass: None };
         envelope.check_length()?;
         Ok(envelope)
     }
@@ -96,6 +141,11 @@ impl Envelope {
     pub fn sealed(self, signer: PublicKey, sign: impl FnOnce(&[u8; 32]) -> Signature) -> Envelope {
         let signature = sign(&digest(&self.job, self.nonce, Some(signer)));
         Envelope { seal: Some(Box::new(Seal { signer, signature })), ..self }
+    }
+
+    /// The same with what shows who the signer is, in place of what there was.
+    pub fn with_pass(self, pass: Pass) -> Envelope {
+        Envelope { pass: Some(pass), ..self }
     }
 
     /// Reads an envelope and nothing else.
@@ -131,7 +181,12 @@ impl Envelope {
         self.seal.as_deref()
     }
 
-    /// What is signed, and what the id is the beginning of: everything but the signature.
+    /// What shows who the signer is, if anything does.
+    pub fn pass(&self) -> Option<&Pass> {
+        self.pass.as_ref()
+    }
+
+    /// What is signed, and what the id is the beginning of: everything but the signature and the pass.
     pub fn digest(&self) -> [u8; 32] {
         digest(&self.job, self.nonce, self.seal.as_ref().map(|seal| seal.signer))
     }
@@ -152,11 +207,13 @@ impl Envelope {
             nonce: Nonce,
             #[n(2)]
             seal: Option<Box<Seal>>,
+            #[n(3)]
+            pass: Option<Pass>,
         }
         let start = d.position();
-        let Wire { job, nonce, seal } = Wire::decode(d, ctx).map_err(EnvelopeError::Decode)?;
+        let Wire { job, nonce, seal, pass } = Wire::decode(d, ctx).map_err(EnvelopeError::Decode)?;
         job.check()?;
-        let envelope = Envelope { job, nonce, seal };
+        let envelope = Envelope { job, nonce, seal, pass };
         envelope.check_length()?;
         if d.input().get(start..d.position()) == Some(&envelope.to_bytes()) {
             Ok(envelope)
@@ -165,10 +222,11 @@ impl Envelope {
         }
     }
 
-    /// Counts a seal whether it is there or not, so that signing cannot make an envelope too long.
+    /// Counts a seal and a pass whether they are there or not, so that neither can make an envelope too long.
     fn check_length(&self) -> Result<(), EnvelopeError> {
         let seal_to_come = if self.seal.is_some() { 0 } else { SEAL_BYTES };
-        match minicbor::len(self) + seal_to_come {
+        let pass_to_come = if self.pass.is_some() { 0 } else { PASS_TO_COME };
+        match minicbor::len(self) + seal_to_come + pass_to_come {
             length if length > MAX_ENVELOPE_BYTES => Err(EnvelopeError::TooLong(length)),
             _ => Ok(()),
         }
@@ -188,6 +246,8 @@ impl<'b, C> Decode<'b, C> for Envelope {
 
 /// The bytes that a seal adds: its field number, two lengths and its contents.
 const SEAL_BYTES: usize = 1 + 1 + (2 + 32) + (2 + 64);
+/// The bytes that a pass adds at most: its field number, its length and its contents.
+const PASS_TO_COME: usize = 1 + 3 + PASS_BYTES_MAX;
 
 /// A decoder's error with what our own types had to say, which it keeps to itself.
 fn cause(error: &decode::Error) -> String {
@@ -266,6 +326,19 @@ mod tests {
     }
 
     #[test]
+    fn another_pass_leaves_the_id_and_one_too_long_is_none() {
+        let pass = |byte: u8| Pass::new(vec![byte; 9]).unwrap();
+        let [one, other] = [1, 2].map(|byte| plain().with_pass(pass(byte)));
+        assert_ne!(one, other);
+        assert_eq!((one.id(), one.digest()), (other.id(), plain().digest()));
+        assert_eq!(Pass::new(vec![0; PASS_BYTES_MAX + 1]), None);
+        let mut bytes = encoded(vec![0_u8; 3]);
+        assert!(minicbor::decode::<Pass>(&bytes).is_err(), "a list is no pass");
+        bytes = encoded(minicbor::bytes::ByteVec::from(vec![0; PASS_BYTES_MAX + 1]));
+        assert!(minicbor::decode::<Pass>(&bytes).is_err());
+    }
+
+    #[test]
     fn what_is_signed_begins_with_the_id() {
         let mut signed = [0; 32];
         let envelope = plain().sealed(PublicKey([1; 32]), |digest| {
@@ -302,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_refused_envelope_says_why() {
-        let wire = |job: Job| encoded(Envelope { job, nonce: NONCE, seal: None });
+        let wire = |job: Job| encoded(Envelope { job, nonce: NONCE, seal: None, pass: None });
         let zero = Envelope::from_bytes(&wire(Job::script(""))).unwrap_err();
         assert_eq!(zero.to_string(), "`script` is empty: say what to run");
         let text = "a name with spaces";

@@ -26,7 +26,7 @@ pub use calendar::Calendar;
 pub use constraint::Constraint;
 pub use coordinates::Coordinates;
 pub use criterion::Criterion;
-pub use envelope::{Envelope, Nonce};
+pub use envelope::{Envelope, Nonce, Pass};
 pub use expression::ExpressionError;
 pub use honours::{Field, FieldSet, refuse_unhonoured};
 pub use id::{Epoch, JobId, NodeId, Rank};

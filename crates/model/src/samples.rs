@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::envelope::{Envelope, Nonce, PublicKey, Signature};
+use crate::envelope::{Envelope, Nonce, Pass, PublicKey, Signature};
 use crate::honours::Field;
 use crate::id::JobId;
 use crate::job::{After, Array, Ended, IndexRange, Job, Mode, Requires, Staged};
@@ -99,8 +99,13 @@ pub(crate) fn job() -> impl Strategy<Value = Job> {
 }
 
 pub(crate) fn envelope() -> impl Strategy<Value = Envelope> {
-    (job(), any::<[u8; 16]>(), option::of(any::<([u8; 32], u8)>())).prop_map(|(job, nonce, seal)| {
-        let envelope = Envelope::new(job, Nonce(nonce)).unwrap();
+    let pass = option::of(vec(any::<u8>(), 1..40));
+    let seal = option::of(any::<([u8; 32], u8)>());
+    (job(), any::<[u8; 16]>(), seal, pass).prop_map(|(job, nonce, seal, pass)| {
+        let mut envelope = Envelope::new(job, Nonce(nonce)).unwrap();
+        if let Some(pass) = pass.and_then(Pass::new) {
+            envelope = envelope.with_pass(pass);
+        }
         match seal {
             Some((signer, byte)) => envelope.sealed(PublicKey(signer), |_| Signature([byte; 64])),
             None => envelope,

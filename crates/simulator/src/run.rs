@@ -141,6 +141,7 @@ impl<P: NodeLike> Run<P> {
                 heartbeat: scenario.heartbeat,
                 limit_default: LIMIT_DEFAULT,
                 eager: scenario.eager,
+                gate: Default::default(),
             },
             machines: scenario.machines.clone(),
             threads,

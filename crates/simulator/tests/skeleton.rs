@@ -16,6 +16,7 @@ fn world(nodes: u32, seed: u64, threads: usize) -> World<Node> {
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),
             eager: false,
+            gate: Default::default(),
         })),
         ..Config::default()
     };

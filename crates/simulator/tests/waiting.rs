@@ -44,6 +44,7 @@ impl Stage {
                 heartbeat: Default::default(),
                 limit_default: Span::from_hours(1),
                 eager,
+                gate: Default::default(),
             },
             machines: vec![Machine::with_capacity(Resources::cores(1))],
             threads: 1,

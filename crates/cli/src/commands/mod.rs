@@ -11,6 +11,8 @@ mod logs;
 mod man;
 mod node;
 mod nodes;
+mod org;
+mod policy;
 mod queue;
 mod run;
 mod sim;
@@ -18,6 +20,7 @@ mod status;
 mod submit;
 mod supervise;
 mod ticket;
+mod user;
 mod wait;
 mod why;
 
@@ -37,6 +40,15 @@ pub enum Command {
     Ticket(ticket::Arguments),
     /// Have the node take no more jobs, and end once those that it has are over
     Leave(leave::Arguments),
+    /// Your key, and what shows whose it is
+    #[command(subcommand)]
+    User(user::Command),
+    /// Organisations: their keys, whom they admit, who trusts them
+    #[command(subcommand)]
+    Org(org::Command),
+    /// What this machine's owner allows
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Submit a job, show its output, and end with its exit code
     Run(run::Arguments),
     /// Submit a job, and print its id, its planned start and its nodes
@@ -87,6 +99,9 @@ impl Command {
             Command::Node(arguments) => node::run(arguments, context)?,
             Command::Ticket(arguments) => ticket::run(&arguments, context)?,
             Command::Leave(arguments) => leave::run(&arguments, context)?,
+            Command::User(command) => command.run(context)?,
+            Command::Org(command) => command.run(context)?,
+            Command::Policy(command) => command.run(context)?,
             Command::Run(arguments) => return run::run(arguments, context),
             Command::Submit(arguments) => submit::run(arguments, context)?,
             Command::Status(arguments) => status::run(&arguments, context)?,

@@ -1,10 +1,13 @@
 //! `shoal submit`: a job is accepted, and its start is promised.
 
 use shoal_api::{Client, JobStatus};
+use shoal_daemon::trust::pass;
+use shoal_daemon::trust::user::Folder;
 use shoal_model::job::After;
 use shoal_model::units::SpanText;
 use shoal_model::{Envelope, Job, Nonce, Span};
 
+use super::user::signer;
 use crate::context::Context;
 use crate::error::Error;
 use crate::job::{JobRef, Wanted, What};
@@ -64,7 +67,19 @@ pub fn submit(client: &Client, mut job: Job, after: &[JobRef], plan: Span) -> Re
         }
         job.after = Some(Box::new(After(all.0)));
     }
+    let folder = Folder::choose()?;
+    let (user, pass) = (signer(&folder)?, folder.pass()?);
+    let says = pass.as_ref().and_then(pass::says);
+    let organisation = says.and_then(|says| says.organisation);
+    // Named in the job, so that nodes that do not serve them need not be asked.
+    job.organisation = job.organisation.or(organisation);
+    job.user = job.user.or_else(|| Some(user.name().clone()));
     let nonce = Nonce(shoal_api::secret::draw()?);
     let envelope = Envelope::new(job, nonce).map_err(|error| Error::user(error.to_string()))?;
+    let envelope = user.seal(envelope);
+    let envelope = match pass {
+        Some(pass) => envelope.with_pass(pass),
+        None => envelope,
+    };
     Ok(client.submit(&envelope, plan)?)
 }

@@ -29,6 +29,7 @@ pub struct Answer {
 /// The program, in a folder that is nobody's own.
 pub fn shoal(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
+    command.env("SHOAL_CONFIG", home.with_extension("user"));
     command.env("SHOAL_HOME", home).env_remove("XDG_STATE_HOME").stdin(Stdio::null());
     command
 }

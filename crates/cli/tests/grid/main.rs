@@ -9,3 +9,4 @@ mod lives;
 mod more;
 mod recipes;
 mod several;
+mod trust;

@@ -316,6 +316,7 @@ mod tests {
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),
             eager: true,
+            gate: Default::default(),
         };
         let syncs = Arc::new(AtomicUsize::new(0));
         let (me, clock) = (NodeId(1), Clock::new());

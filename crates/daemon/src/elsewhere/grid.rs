@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use axum::body::Bytes;
 use shoal_api::Ticket;
 use shoal_model::units::TimeText;
-use shoal_model::{NodeId, Span};
+use shoal_model::{Name, NodeId, Span};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -52,8 +52,9 @@ impl Elsewhere for Peers {
 }
 
 impl Tickets for Peers {
-    fn issue(&self, lasts: Span) -> Result<Ticket, NoTicket> {
-        let terms = Terms { ticket_for: lasts, ..Terms::default() };
+    fn issue(&self, lasts: Span, organisation: Option<Name>) -> Result<Ticket, NoTicket> {
+        let own = || self.0.grid().member(self.0.now()).ok()?.organisation;
+        let terms = Terms { ticket_for: lasts, organisation: organisation.or_else(own), ..Terms::default() };
         let ticket = self.0.ticket(terms).map_err(|error| NoTicket(error.to_string()))?;
         Ok(Ticket { ticket: ticket.to_string(), expires: TimeText(ticket.expires) })
     }

@@ -134,6 +134,16 @@ pub enum Question {
     Node,
     /// See [`shoal_model::Machine`].
     Machine,
+    /// Which notices do you have, if they are not those with this digest? Answered by a list of texts.
+    Notices {
+        /// Of all of ours.
+        digest: String,
+    },
+    /// Something new.
+    Notice {
+        /// The notice.
+        text: String,
+    },
     /// See [`shoal_api::CalendarView`].
     Calendar {
         /// From now on, for so long.
@@ -271,6 +281,8 @@ impl Question {
             | Question::Output { .. }
             | Question::Node
             | Question::Machine
+            | Question::Notices { .. }
+            | Question::Notice { .. }
             | Question::Calendar { .. } => PATIENCE,
         }
     }

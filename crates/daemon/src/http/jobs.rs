@@ -37,7 +37,8 @@ pub(super) fn read<T>(query: Asked<T>) -> Result<T, Wrong> {
 
 /// Submit a job
 ///
-/// As an envelope (`application/cbor`), or as a job in JSON or TOML. Answered once the job is on disk.
+/// As an envelope (`application/cbor`) that its user has signed, or as a job in JSON or TOML, which the node signs. Answered
+/// once the job is on disk.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", request_body(content(
         (JobForm = "application/json"), (String = "application/toml"), (Vec<u8> = "application/cbor")
@@ -86,7 +87,9 @@ pub(super) async fn submit(
     };
     let drawn =
         shoal_api::secret::draw().map_err(|error| Wrong::unavailable(format!("no chance: {error}")))?;
+    let has_signer = matches!(submission, Submission::Envelope(_));
     let envelope = submission.read(|| Nonce(drawn))?;
+    let envelope = if has_signer { envelope } else { shared.service.seal(envelope) };
     let (new, status) = shared.service.submit(envelope, wait).await?;
     Ok(Reply::json(if new { 201 } else { 200 }, &status))
 }

@@ -11,6 +11,7 @@ mod guard;
 mod jobs;
 mod metrics;
 mod node;
+mod trust;
 
 use std::convert::Infallible;
 use std::io;
@@ -90,6 +91,11 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(node::doctor))
         .routes(routes!(node::ticket))
         .routes(routes!(node::leave))
+        .routes(routes!(trust::trusted))
+        .routes(routes!(trust::vouch))
+        .routes(routes!(trust::organisation))
+        .routes(routes!(trust::revoke))
+        .routes(routes!(trust::notice))
         .routes(routes!(node::openapi))
         .routes(routes!(node::metrics))
 }

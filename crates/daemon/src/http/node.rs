@@ -5,7 +5,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use serde::Deserialize;
 use shoal_api::{CalendarView, Doctor, Info, Leaving, NodeList, Problem, Ticket};
-use shoal_model::{NodeId, Span};
+use shoal_model::{Name, NodeId, Span};
 
 use super::Shared;
 use super::jobs::read;
@@ -28,11 +28,12 @@ pub(super) struct CalendarQuery {
     span: Option<String>,
 }
 
-/// How long a ticket lasts.
+/// How long a ticket lasts, and whose machine it lets in.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TicketQuery {
     lasts: Option<String>,
+    organisation: Option<Name>,
 }
 
 /// Whether to leave at once.
@@ -85,12 +86,16 @@ pub(super) async fn doctor(State(shared): State<Shared>) -> Answer {
 /// A ticket with which another machine joins
 #[utoipa::path(
     post, path = "/v1/tickets", tag = "grid",
-    params(("lasts" = Option<String>, Query, description = "For how long, as in 1h")),
+    params(
+        ("lasts" = Option<String>, Query, description = "For how long, as in 1h"),
+        ("organisation" = Option<String>, Query, description = "Whose machine it will be; this node's, where nobody says"),
+    ),
     responses((status = 201, body = Ticket), (status = 503, body = Problem))
 )]
 pub(super) async fn ticket(State(shared): State<Shared>, query: Asked<TicketQuery>) -> Answer {
-    let lasts = read_span("lasts", read(query)?.lasts.as_deref(), TICKET_DEFAULT)?;
-    Ok(Reply::json(201, &shared.service.ticket(lasts)?))
+    let TicketQuery { lasts, organisation } = read(query)?;
+    let lasts = read_span("lasts", lasts.as_deref(), TICKET_DEFAULT)?;
+    Ok(Reply::json(201, &shared.service.ticket(lasts, organisation)?))
 }
 
 /// Take no more jobs, and end once those that there are are over; asked again until it is done

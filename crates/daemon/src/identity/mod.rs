@@ -1,25 +1,27 @@
 //! Who this node is: an Ed25519 key in a file that nobody else may read, and the id that follows from it.
 
+pub(crate) mod file;
 pub(crate) mod text;
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use iroh::SecretKey;
 use shoal_model::NodeId;
 use shoal_model::envelope::{PublicKey, Signature};
 
+use file::Kind;
+
 /// The name of the key's file in a node's folder.
 pub const KEY_FILE: &str = "node.key";
 
-/// How the file begins; says what it is to whoever opens it.
-const HEAD: &str = "shoal node key 1 (keep it secret): ";
-/// The most bytes that a sound file has, with room to spare.
-const FILE_MAX: u64 = 1024;
-/// Tells the sum of a key's file from all others.
-const SUM_CONTEXT: &str = "shoal 2026-11-15 node key file v1";
+/// What the file keeps.
+const NODE_KEY: Kind = Kind {
+    head: "shoal node key 1 (keep it secret): ",
+    context: "shoal 2026-11-15 node key file v1",
+    whose: "this node",
+    remedy: "remove it and join the grid anew",
+};
 /// Tells the hash that makes a node's id from all others.
 const ID_CONTEXT: &str = "shoal 2026-11-15 node id v1";
 
@@ -42,10 +44,10 @@ pub enum IdentityError {
         /// What the system said.
         source: io::Error,
     },
-    /// Others could speak as this node.
+    /// Others could speak as its owner.
     #[error(
-        "{} can be read by others (mode {mode:o}): anyone who has read it can speak as this node; \
-         run `chmod 600` on it, or remove it and join the grid anew if it may have been copied",
+        "{} can be read by others (mode {mode:o}): anyone who has read it can speak as {whose}; \
+         run `chmod 600` on it, or {remedy} if it may have been copied",
         path.display()
     )]
     Exposed {
@@ -53,14 +55,20 @@ pub enum IdentityError {
         path: PathBuf,
         /// Its permissions.
         mode: u32,
+        /// Who could be spoken for.
+        whose: &'static str,
+        /// What to do if it was copied.
+        remedy: &'static str,
     },
     /// Not what was once written.
-    #[error("{} is damaged ({what}); restore it from a backup, or remove it and join the grid anew", path.display())]
+    #[error("{} is damaged ({what}); restore it from a backup, or {remedy}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         what: &'static str,
+        /// What to do without a backup.
+        remedy: &'static str,
     },
 }
 
@@ -78,10 +86,10 @@ impl Identity {
     /// The key of the node in this folder; made and kept there if there is none.
     pub fn open(folder: &Path) -> Result<Identity, IdentityError> {
         let path = folder.join(KEY_FILE);
-        match Identity::read(&path) {
+        match Identity::read(&path, &NODE_KEY) {
             Err(IdentityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 let identity = Identity::generate();
-                identity.write(folder, &path)?;
+                NODE_KEY.write(folder, &path, &identity.secret.to_bytes())?;
                 Ok(identity)
             }
             read => read,
@@ -107,44 +115,12 @@ impl Identity {
         &self.secret
     }
 
-    fn read(path: &Path) -> Result<Identity, IdentityError> {
-        let damaged = |what| IdentityError::Damaged { path: path.to_owned(), what };
-        let file = File::open(path).map_err(failed("open", path))?;
-        let mode = file.metadata().map_err(failed("look at", path))?.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(IdentityError::Exposed { path: path.to_owned(), mode });
-        }
-        let mut content = Vec::new();
-        file.take(FILE_MAX).read_to_end(&mut content).map_err(failed("read", path))?;
-        let content = String::from_utf8(content).map_err(|_| damaged("it is no text"))?;
-        let text =
-            content.strip_prefix(HEAD).ok_or_else(|| damaged("it does not begin as a node key does"))?;
-        let bytes = text::read(SUM_CONTEXT, text.trim_end()).map_err(|_| damaged("its sum does not fit"))?;
-        let bytes: [u8; 32] = bytes.try_into().map_err(|_| damaged("it is too short or too long"))?;
+    /// The key in a file that keeps nothing else.
+    pub(crate) fn read(path: &Path, kind: &Kind) -> Result<Identity, IdentityError> {
+        let what = "it is too short or too long";
+        let damaged = |_| IdentityError::Damaged { path: path.to_owned(), what, remedy: kind.remedy };
+        let bytes: [u8; 32] = kind.read(path)?.try_into().map_err(damaged)?;
         Ok(Identity::from_bytes(&bytes))
-    }
-
-    /// Writes the file whole or not at all: beside its place first, then moved there.
-    fn write(&self, folder: &Path, path: &Path) -> Result<(), IdentityError> {
-        let draft = path.with_extension("key.new");
-        // What a crash left half-written was never used.
-        match std::fs::remove_file(&draft) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(failed("remove", &draft)(error));
-            }
-            Ok(()) | Err(_) => {}
-        }
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)
-            .map_err(failed("create", &draft))?;
-        let content = format!("{HEAD}{}\n", text::write(SUM_CONTEXT, &self.secret.to_bytes()));
-        file.write_all(content.as_bytes()).and_then(|()| file.sync_all()).map_err(failed("write", &draft))?;
-        std::fs::rename(&draft, path).map_err(failed("move a new key to", path))?;
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync", folder))
     }
 }
 
@@ -167,13 +143,10 @@ pub(crate) fn signed_by(key: &PublicKey, digest: &[u8; 32], signature: &Signatur
     iroh::PublicKey::from_bytes(&key.0).is_ok_and(|key| key.verify(digest, &signature).is_ok())
 }
 
-fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
-    move |source| IdentityError::Io { doing, path: path.to_owned(), source }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 

@@ -130,7 +130,7 @@ pub enum ChainError {
 
 impl Chain {
     /// Makes a member: `admitter` is what the root has signed for the one that signs here.
-    pub(super) fn new(
+    pub(crate) fn new(
         admitter: &Appointment,
         by: &Identity,
         grid: GridId,
@@ -162,7 +162,7 @@ impl Chain {
 /// The root's word that somebody may admit others.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, CborLen)]
 #[cbor(transparent)]
-pub(super) struct Appointment(#[n(0)] Signed);
+pub(crate) struct Appointment(#[n(0)] Signed);
 
 impl Appointment {
     /// Appoints an admitter.

@@ -204,12 +204,24 @@ impl Grid {
         cabinet: Arc<dyn Cabinet>,
         now: Time,
     ) -> Result<Grid, GridError> {
+        Grid::create_of(None, identity, name, settings, cabinet, now)
+    }
+
+    /// The same by a node of an organisation.
+    pub fn create_of(
+        organisation: Option<Name>,
+        identity: &Identity,
+        name: Name,
+        settings: Vec<u8>,
+        cabinet: Arc<dyn Cabinet>,
+        now: Time,
+    ) -> Result<Grid, GridError> {
         refuse_second(&*cabinet)?;
         let root = Identity::generate();
         let id = GridId(root.public());
         let expires = now + FIRST_FOR;
         let appointment = Appointment::new(&root, identity.public(), expires);
-        let chain = Chain::new(&appointment, identity, id, identity.public(), None, expires);
+        let chain = Chain::new(&appointment, identity, id, identity.public(), organisation, expires);
         // The root key first: a grid without it could never grow.
         cabinet.put(GRID, ROOT_KEY, &root.secret().to_bytes())?;
         Grid::keep(id, name, settings, chain, Some(appointment), identity, cabinet)
@@ -305,6 +317,16 @@ impl Grid {
     /// Who this node is in the grid, if it is a member now.
     pub fn member(&self, now: Time) -> Result<Member, ChainError> {
         self.chain.verify(self.id, &self.identity.public(), now)
+    }
+
+    /// The key that this node signs with.
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The root's word that this node may admit others, if it may now.
+    pub(crate) fn appointment(&self, now: Time) -> Option<&Appointment> {
+        self.appointment.as_ref().filter(|_| self.admits(now))
     }
 
     /// Whether this node may admit others now.

@@ -19,6 +19,7 @@ use std::fmt;
 use minicbor::{CborLen, Decode, Encode};
 use shoal_model::envelope::PublicKey;
 
+pub(crate) use certificate::Appointment;
 pub use certificate::{Chain, ChainError, Link, Member};
 pub use grid::{Admission, Grid, GridError, Refusal, TICKETS_MAX, Terms};
 pub use ticket::{ADDRESSES_MAX, Ticket, TicketError, Token};

@@ -1,12 +1,12 @@
 //! Who lets other machines into the grid.
 
 use shoal_api::Ticket;
-use shoal_model::Span;
+use shoal_model::{Name, Span};
 
 /// Lets other machines into the grid.
 pub trait Tickets: Send + Sync {
-    /// A ticket that one machine can use once, and for so long.
-    fn issue(&self, lasts: Span) -> Result<Ticket, NoTicket>;
+    /// A ticket that one machine can use once, and for so long; it will be this organisation's, or that of who issues it.
+    fn issue(&self, lasts: Span, organisation: Option<Name>) -> Result<Ticket, NoTicket>;
 }
 
 /// Why there is no ticket.

@@ -8,7 +8,7 @@ use shoal_api::{
 };
 use shoal_model::calendar::{State, View};
 use shoal_model::units::{SpanText, TimeText};
-use shoal_model::{Machine, NodeId, Resources, Span, Time};
+use shoal_model::{Machine, Name, NodeId, Resources, Span, Time};
 use shoal_protocols::node::{Command, Node};
 
 use super::jobs::until;
@@ -144,8 +144,8 @@ impl Service {
     }
 
     /// A ticket for another machine.
-    pub fn ticket(&self, lasts: Span) -> Result<Ticket, Wrong> {
-        self.tickets.issue(lasts).map_err(|no| Wrong::unavailable(no.to_string()))
+    pub fn ticket(&self, lasts: Span, organisation: Option<Name>) -> Result<Ticket, Wrong> {
+        self.tickets.issue(lasts, organisation).map_err(|no| Wrong::unavailable(no.to_string()))
     }
 
     /// Takes no more jobs, and ends once those that it has are over, or at once: what runs then goes on without it.

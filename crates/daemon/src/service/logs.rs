@@ -284,6 +284,7 @@ fn told_line(told: &Told) -> Bytes {
 fn node_event(told: &Told) -> EventView {
     let (kind, job, text) = match &told.event {
         Event::Refused(job, why) => ("refused", Some(*job), format!("refused: {why}")),
+        Event::Denied { job, by, why } => ("denied", Some(*job), format!("node {by} does not run it: {why}")),
         Event::Suspected(node) => ("suspected", None, format!("node {node} is silent")),
         Event::Back(node) => ("back", None, format!("node {node} is back")),
         Event::Silent(node) => ("silent", None, format!("node {node} is no longer a neighbour")),

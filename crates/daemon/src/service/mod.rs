@@ -18,6 +18,7 @@ mod output;
 mod respond;
 pub mod story;
 mod submit;
+mod trust;
 pub mod view;
 mod why;
 pub mod words;
@@ -41,6 +42,7 @@ use crate::elsewhere::Elsewhere;
 use crate::home::Room;
 use crate::inbox::{Mailbox, Refused};
 use crate::network::tickets::Tickets;
+use crate::trust::gate::Gatekeeper;
 use history::History;
 
 /// What users can ask of a node.
@@ -50,6 +52,7 @@ pub struct Service {
     history: Arc<History>,
     elsewhere: Arc<dyn Elsewhere>,
     tickets: Arc<dyn Tickets>,
+    gate: Option<Arc<Gatekeeper>>,
     leaving: AtomicBool,
     /// Rings once the node shall end.
     end: Notify,
@@ -90,14 +93,16 @@ pub struct Parts {
     pub elsewhere: Arc<dyn Elsewhere>,
     /// Who lets other machines in.
     pub tickets: Arc<dyn Tickets>,
+    /// Who says whose a job is; without, in rehearsals only, nobody does.
+    pub gate: Option<Arc<Gatekeeper>>,
 }
 
 impl Service {
     /// A service for a node that runs.
     pub fn new(parts: Parts) -> Service {
-        let Parts { setting, mailbox, history, elsewhere, tickets } = parts;
+        let Parts { setting, mailbox, history, elsewhere, tickets, gate } = parts;
         let leaving = AtomicBool::new(false);
-        Service { setting, mailbox, history, elsewhere, tickets, leaving, end: Notify::new() }
+        Service { setting, mailbox, history, elsewhere, tickets, gate, leaving, end: Notify::new() }
     }
 
     /// What it knows of its node.

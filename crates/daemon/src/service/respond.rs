@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use shoal_api::Text;
 use shoal_model::{JobId, NodeId, Span};
 use tokio::sync::mpsc;
 
@@ -47,6 +48,8 @@ impl Service {
             Question::Output { job, query } => self.output(job, query).await?,
             Question::Node => Reply::json(200, &self.node().await?),
             Question::Machine => Reply::json(200, &self.setting.machine),
+            Question::Notices { digest } => Reply::json(200, &self.notices(&digest)?),
+            Question::Notice { text } => Reply::json(200, &self.take_notice(&Text { text })?),
             Question::Calendar { span_ms } => {
                 Reply::json(200, &self.calendar(Span::from_millis(span_ms)).await?)
             }

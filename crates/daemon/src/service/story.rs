@@ -115,7 +115,9 @@ pub fn of_event(event: &Event) -> Option<(JobId, What)> {
         }
         Event::Ended(job, end) => (*job, What::Ended(*end)),
         Event::Held(job, held) => (*job, What::Held(*held)),
-        Event::Refused(..)
+        // Told by hosts too, of jobs that are not theirs; the owner knows who denies its job.
+        Event::Denied { .. }
+        | Event::Refused(..)
         | Event::Suspected(_)
         | Event::Back(_)
         | Event::Silent(_)

@@ -83,6 +83,7 @@ impl Service {
             .room
             .check()
             .map_err(|little| Wrong { status: 507, problem: Problem::new(little.to_string()) })?;
+        let envelope = self.authorise(envelope)?;
         self.judge(&envelope).await?;
         let id = envelope.id();
         let watch = self.history.watch(id);

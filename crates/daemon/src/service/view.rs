@@ -6,7 +6,7 @@ use shoal_model::units::{SpanText, TimeText};
 use shoal_model::{Envelope, JobId, NodeId, Rank, Span};
 use shoal_protocols::Shared;
 use shoal_protocols::commit::two_phase::Placement;
-use shoal_protocols::node::{End, Exit, Node, Phase};
+use shoal_protocols::node::{Denial, End, Exit, Node, Phase};
 
 use super::story::{Story, state_of};
 use super::words;
@@ -33,6 +33,8 @@ pub struct Facts {
     pub held: bool,
     /// Of an array: which, and for which index.
     pub of_array: Option<(JobId, u32)>,
+    /// Who does not take it, and why.
+    pub denied: Vec<(NodeId, Denial)>,
 }
 
 /// What a view needs besides.
@@ -55,6 +57,7 @@ pub fn facts(node: &Node, job: JobId) -> Option<Facts> {
         why: owned.why().map(|why| why.to_string()),
         held: owned.is_held(),
         of_array: owned.of_array_at(),
+        denied: owned.denied().collect(),
     })
 }
 

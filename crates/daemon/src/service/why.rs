@@ -22,6 +22,15 @@ impl Service {
                 nodes.push(self.refusals(node, &facts.envelope, &machine));
             }
         }
+        // What a host has said itself counts more than what is known of its machine.
+        for (node, denial) in &facts.denied {
+            let node = node.to_string();
+            let reason = format!("does not take it: {denial}");
+            match nodes.iter_mut().find(|known| known.node == node) {
+                Some(known) => known.reasons.push(reason),
+                None => nodes.push(Refusals { node, reasons: vec![reason] }),
+            }
+        }
         let answer = self.answer(&status, &nodes);
         Ok(Why { answer, nodes, story: story.map(|story| story.views()).unwrap_or_default(), job: status })
     }

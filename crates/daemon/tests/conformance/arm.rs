@@ -103,6 +103,7 @@ pub fn configuration(node: NodeId) -> Config {
             },
             limit_default: Span::from_hours(1),
             eager: true,
+            gate: Default::default(),
         })),
     }
 }

@@ -123,6 +123,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Waiting(job, _)
         | Event::Placed(job, _)
         | Event::Unplaced { job, .. }
+        | Event::Denied { job, .. }
         | Event::Started(Task { job, .. }, _)
         | Event::Held(job, _)
         | Event::Ended(job, _) => Some(*job),

@@ -13,7 +13,7 @@ use shoal_daemon::network::tickets::{NoTicket, Tickets};
 use shoal_daemon::service::history::History;
 use shoal_daemon::service::{Answers, Parts, Service, Setting};
 use shoal_daemon::{Clock, Driver, Home, Memory, Process, Running, Setup, Switchboard};
-use shoal_model::{Envelope, Job, JobId, Machine, NodeId, Nonce, Resources, Span};
+use shoal_model::{Envelope, Job, JobId, Machine, Name, NodeId, Nonce, Resources, Span};
 use shoal_protocols::Chance;
 use shoal_protocols::node::config::{Recipe, Work};
 use shoal_protocols::node::{Command, Config, Node};
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 struct Closed;
 
 impl Tickets for Closed {
-    fn issue(&self, _lasts: Span) -> Result<shoal_api::Ticket, NoTicket> {
+    fn issue(&self, _lasts: Span, _organisation: Option<Name>) -> Result<shoal_api::Ticket, NoTicket> {
         Err(NoTicket("closed".to_owned()))
     }
 }
@@ -72,6 +72,7 @@ impl Grid {
             heartbeat: Default::default(),
             limit_default,
             eager: true,
+            gate: Default::default(),
         };
         let clock = Clock::new();
         let history = Arc::new(History::open(&home.join("history"), clock.now()).unwrap());
@@ -109,6 +110,7 @@ impl Grid {
             history,
             elsewhere: Arc::new(exchange.line(me)),
             tickets: Arc::new(Closed),
+            gate: None,
         }));
         let answers: Arc<dyn Responder> = Arc::new(Answers(Arc::clone(&service)));
         let weak: Weak<dyn Responder> = Arc::downgrade(&answers);

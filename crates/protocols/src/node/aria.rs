@@ -16,11 +16,7 @@ use crate::scheduling::aria::{self, Aria, Wanted};
 impl Node {
     /// The recipe `aria`, if this node follows it, or another that has jobs wait in queues in the same way.
     pub fn aria(&self) -> Option<&Aria> {
-        match &self.work.as_ref()?.recipe {
-            Recipe::Aria(aria) => Some(aria),
-            Recipe::TriPronged(prongs) => Some(&prongs.aria),
-            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => None,
-        }
+        self.work.as_ref()?.recipe.aria()
     }
 
     pub(super) fn tell_aria(
@@ -46,8 +42,8 @@ impl Node {
             aria::Event::GiveUp { job, why } => self.on_given_up(job, why, ctx),
             aria::Event::Expired(job) => self.end(job, End::Expired, ctx),
             aria::Event::Lost { job, node } => self.lose(job, node, ctx),
-            aria::Event::Find { job, round, needs } => {
-                self.tell_prongs(|prongs, here, ctx| prongs.find(job, round, needs, here, ctx), ctx);
+            aria::Event::Find { job, round, needs, avoid } => {
+                self.tell_prongs(|prongs, here, ctx| prongs.find(job, round, needs, avoid, here, ctx), ctx);
             }
             aria::Event::Confirmed { task, owner } => {
                 if let Some(work) = &mut self.work {
@@ -60,7 +56,13 @@ impl Node {
                 if running.state != TaskState::Waiting {
                     return;
                 }
-                running.state = TaskState::Running;
+                if self.denies_start(task, owner, &brief, ctx) {
+                    self.settle(task, Exit::NotStarted, ctx);
+                    return;
+                }
+                if let Some(running) = self.work.as_mut().and_then(|work| work.tasks.get_mut(&task)) {
+                    running.state = TaskState::Running;
+                }
                 ctx.save(Record::Task(task, owner, None));
                 ctx.act(Action::Start { task, brief, stop_at: ctx.now + limit, short: false });
                 ctx.send(owner, Message::Job(JobMessage::Started(task, ctx.now)));
@@ -78,9 +80,9 @@ impl Node {
 
     pub(super) fn plan_by_aria(&mut self, command: scheduling::Command, ctx: &mut Ctx<'_, Node>) {
         match command {
-            scheduling::Command::Plan { job, needs } => {
+            scheduling::Command::Plan { job, needs, avoid } => {
                 let Some(wanted) = self.wanted(job) else { return };
-                self.tell_aria(|aria, here, ctx| aria.plan(job, wanted, needs, here, ctx), ctx);
+                self.tell_aria(|aria, here, ctx| aria.plan(job, wanted, needs, avoid, here, ctx), ctx);
             }
             // It commits nothing; and it knows itself when a job is placed.
             scheduling::Command::Failed { .. } | scheduling::Command::Leave(_) => {}
@@ -238,6 +240,15 @@ impl Node {
 
 impl Recipe {
     /// Who has which jobs, where that is said as with `aria`.
+    pub(super) fn aria(&self) -> Option<&Aria> {
+        match self {
+            Recipe::Aria(aria) => Some(aria),
+            Recipe::TriPronged(prongs) => Some(&prongs.aria),
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
     fn aria_mut(&mut self) -> Option<&mut Aria> {
         match self {
             Recipe::Aria(aria) => Some(aria),

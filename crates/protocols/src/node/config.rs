@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use shoal_model::{Machine, Span};
 
+use super::gate::Gate;
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay;
@@ -33,6 +34,8 @@ pub struct Work {
     /// Whether plans get better while jobs wait: tasks start early where there is room, and owners look for better
     /// places. Without it a plan never moves, as in the papers that say so.
     pub eager: bool,
+    /// Who may run here.
+    pub gate: Gate,
 }
 
 /// How jobs find their places, with the settings of the recipe.

@@ -167,7 +167,8 @@ impl Node {
         owned.looking = true;
         owned.looked = Some(ctx.now);
         let needs = owned.needs().clone();
-        self.plan(scheduling::Command::Plan { job, needs }, ctx);
+        let avoid = self.avoided(job, ctx.now);
+        self.plan(scheduling::Command::Plan { job, needs, avoid }, ctx);
     }
 
     /// Whether a job that has a place should move to another that was found.

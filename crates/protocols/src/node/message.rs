@@ -3,6 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Resources, Time};
 
+use super::gate::Denial;
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay::{blatant_s, can, cyclon};
@@ -64,6 +65,9 @@ pub enum JobMessage {
     /// To the owner of a job that waits: that job has ended so; or there is no such job here.
     #[n(7)]
     Over(#[n(0)] JobId, #[n(1)] Option<End>),
+    /// To the owner: this placement of a job is not taken here, or not started, and why.
+    #[n(8)]
+    Denied(#[n(0)] JobId, #[n(1)] Epoch, #[n(2)] Denial),
 }
 
 /// One node's part of one placement of a job.
@@ -399,6 +403,15 @@ pub enum Event {
         /// Because of this node.
         by: Option<NodeId>,
     },
+    /// A node does not run the job: this one, or one that was asked to.
+    Denied {
+        /// Which job.
+        job: JobId,
+        /// Which node.
+        by: NodeId,
+        /// Why.
+        why: Denial,
+    },
     /// A task runs, as its owner has heard.
     Started(Task, Time),
     /// The job has ended.
@@ -441,7 +454,7 @@ pub enum Refusal {
 const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 85] = {
+const KINDS: [&str; 86] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         blatant_s::Message::KINDS,
@@ -453,9 +466,9 @@ const KINDS: [&str; 85] = {
         aria::Message::KINDS,
         tri_pronged::Message::KINDS,
         proactive::Message::KINDS,
-        &["started", "ended", "noted", "inquire", "sooner", "go", "await", "over"],
+        &["started", "ended", "noted", "inquire", "sooner", "go", "await", "over", "denied"],
     ];
-    let mut all = [""; 85];
+    let mut all = [""; 86];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;
@@ -503,6 +516,7 @@ impl protocol::Message for Message {
             Message::Job(JobMessage::Go(..)) => JOB + 5,
             Message::Job(JobMessage::Await(..)) => JOB + 6,
             Message::Job(JobMessage::Over(..)) => JOB + 7,
+            Message::Job(JobMessage::Denied(..)) => JOB + 8,
         }
     }
 

@@ -24,6 +24,7 @@ mod array;
 pub mod config;
 mod drain;
 mod eager;
+pub mod gate;
 mod hold;
 pub mod message;
 mod owned;
@@ -56,6 +57,7 @@ use crate::scheduling::tri_pronged::TriPronged;
 use crate::scheduling::{self, Here, Recipe as _, aria as aria_recipe};
 
 pub use config::Config;
+pub use gate::{Ask, Denial, Gate, Judge};
 pub use message::{
     Action, Brief, Command, End, Event, Exit, JobMessage, Key, Message, Outcome, OwnedRecord, Record,
     Refusal, Task, Timer,
@@ -89,6 +91,8 @@ struct Work {
     improving: bool,
     /// Whether tasks of others are refused.
     draining: bool,
+    /// Who may run here.
+    gate: Gate,
     recipe: Recipe,
     commit: Commit,
     heartbeat: Heartbeat<JobId>,
@@ -263,7 +267,7 @@ impl Node {
         let Some(work) = &mut self.work else { return };
         let heard = ctx.layer(|ctx| work.heartbeat.heard(from, ctx));
         self.on_heartbeat(heard, ctx);
-        if self.refuses(from, &message, ctx) {
+        if self.refuses(from, &message, ctx) || self.denies(from, &message, ctx) {
             return;
         }
         match message {
@@ -306,6 +310,7 @@ impl Node {
             Message::Job(JobMessage::Go(task)) => self.on_go(from, task, ctx),
             Message::Job(JobMessage::Await(job)) => self.on_await(from, job, ctx),
             Message::Job(JobMessage::Over(job, end)) => self.on_over(from, job, end, ctx),
+            Message::Job(JobMessage::Denied(job, epoch, why)) => self.on_denied(from, job, epoch, why, ctx),
         }
     }
 
@@ -593,6 +598,7 @@ impl Work {
             eager: config.eager,
             improving: false,
             draining: false,
+            gate: config.gate.clone(),
             recipe,
             commit: Commit::restore(&setting, me, commits.into_iter()),
             heartbeat: Heartbeat::restore(&config.heartbeat, me, std::iter::empty()),

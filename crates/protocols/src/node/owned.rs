@@ -6,6 +6,7 @@ use shoal_model::job::{Array, Mode};
 use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time};
 
 use super::Node;
+use super::gate::Denial;
 use super::message::{End, Exit, Key, OwnedRecord, Record};
 use crate::protocol::Ctx;
 use crate::scheduling::Stuck;
@@ -50,6 +51,8 @@ pub struct Owned {
     pub(super) why: Option<Stuck>,
     /// How often in a row no place was found.
     pub(super) stuck: u8,
+    /// Who has denied it, when and why; at most [`DENIED_MAX`](super::gate::DENIED_MAX).
+    pub(super) denied: BTreeMap<NodeId, (Time, Denial)>,
 }
 
 /// How far a job has come.
@@ -93,6 +96,7 @@ impl Owned {
             ask_at: None,
             why: None,
             stuck: 0,
+            denied: BTreeMap::new(),
         }
     }
 
@@ -134,6 +138,11 @@ impl Owned {
         }
         let held = self.held.then_some(Stuck::Held);
         held.or_else(|| self.after.keys().next().map(|&other| Stuck::After(other))).or(self.why)
+    }
+
+    /// Who has denied it lately, and why.
+    pub fn denied(&self) -> impl Iterator<Item = (NodeId, Denial)> {
+        self.denied.iter().map(|(&node, &(_, why))| (node, why))
     }
 
     /// What was accepted.

@@ -12,6 +12,7 @@ use std::collections::btree_map::Entry;
 
 use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time, refuse_unhonoured};
 
+use super::gate::DENIED_MAX;
 use super::message::{Brief, End, Event, Exit, JobMessage, Message, Record, Refusal, Task, Timer};
 use super::owned::{Owned, Phase};
 use super::{Node, Work};
@@ -138,6 +139,8 @@ impl Node {
             self.stop_looking(job, ctx);
             return;
         }
+        let why = self.why_stuck(job, why);
+        let Some(owned) = self.unended(job) else { return };
         owned.why = Some(why);
         let Needs { limit, deadline, .. } = owned.needs;
         let least = if why == Stuck::Outrun { AGAIN_OUTRUN } else { AGAIN_LEAST };
@@ -154,6 +157,7 @@ impl Node {
 
     /// The job waits, and the recipe goes on looking.
     pub(super) fn note_why(&mut self, job: JobId, why: Stuck, ctx: &mut Ctx<'_, Node>) {
+        let why = self.why_stuck(job, why);
         if let Some(owned) = self.unended(job) {
             owned.why = Some(why);
             ctx.report(Event::Waiting(job, why));
@@ -167,6 +171,8 @@ impl Node {
             self.stop_looking(job, ctx);
             return;
         }
+        let why = self.why_stuck(job, why);
+        let Some(owned) = self.unended(job) else { return };
         owned.why = Some(why);
         ctx.report(Event::Waiting(job, why));
         self.end(job, End::NoPlace, ctx);
@@ -186,7 +192,16 @@ impl Node {
             self.stop_looking(job, ctx);
             return;
         }
-        self.plan(scheduling::Command::Failed { job, why }, ctx);
+        let avoid = self.avoided(job, ctx.now);
+        let denied = matches!(&why, Failure::Refused { by, .. } if avoid.contains(by));
+        // A search that knows whom to leave out begins anew; where very many deny, it ends as any other does.
+        match self.unended(job).filter(|_| denied && avoid.len() < DENIED_MAX) {
+            Some(owned) => {
+                let needs = owned.needs.clone();
+                self.plan(scheduling::Command::Plan { job, needs, avoid }, ctx);
+            }
+            None => self.plan(scheduling::Command::Failed { job, why }, ctx),
+        }
     }
 
     pub(super) fn on_placed(&mut self, job: JobId, placement: Placement, ctx: &mut Ctx<'_, Node>) {
@@ -379,7 +394,8 @@ impl Node {
             return;
         }
         let needs = owned.needs.clone();
-        self.plan(scheduling::Command::Plan { job, needs }, ctx);
+        let avoid = self.avoided(job, ctx.now);
+        self.plan(scheduling::Command::Plan { job, needs, avoid }, ctx);
     }
 
     /// Whether a job can be placed: one that must not run twice only once all nodes of its last placement have let go

@@ -96,6 +96,10 @@ impl Node {
         };
         let span = lock.time();
         let (owner, brief, late) = (running.owner, brief.clone(), ctx.now.since(start));
+        if self.denies_start(task, owner, &brief, ctx) {
+            self.settle(task, Exit::NotStarted, ctx);
+            return;
+        }
         let in_time = late <= START_GRACE;
         let longer = in_time && late > LATE_LEAST && self.lengthen(task, late, ctx);
         let misses = if longer { Span::ZERO } else { late };
@@ -248,7 +252,7 @@ impl Node {
     }
 
     /// Frees the time of a task that has ended, and tells its owner until it has heard.
-    fn settle(&mut self, task: Task, exit: Exit, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn settle(&mut self, task: Task, exit: Exit, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         let Some(running) = work.tasks.get_mut(&task) else { return };
         running.state = TaskState::Ended(exit);

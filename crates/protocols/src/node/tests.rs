@@ -18,6 +18,7 @@ fn config() -> Config {
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),
             eager: false,
+            gate: Default::default(),
         })),
         ..Config::default()
     }

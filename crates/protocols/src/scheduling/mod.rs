@@ -9,6 +9,8 @@ pub mod proactive;
 pub mod sample;
 pub mod tri_pronged;
 
+use std::collections::BTreeSet;
+
 use shoal_model::calendar::Calendar;
 use shoal_model::honours::{Field, FieldSet};
 use shoal_model::machine::Machine;
@@ -16,6 +18,7 @@ use shoal_model::matching::Needs;
 use shoal_model::{JobId, NodeId, Resources, Span, Time};
 
 use crate::commit::two_phase::Failure;
+use crate::node::Denial;
 use crate::overlay::Overlay;
 use crate::protocol::{Ctx, Input, Layer};
 
@@ -82,6 +85,8 @@ pub enum Command {
         job: JobId,
         /// Which needs this.
         needs: Needs,
+        /// And not there.
+        avoid: BTreeSet<NodeId>,
     },
     /// What was proposed could not be committed: find another place.
     Failed {
@@ -175,6 +180,14 @@ pub enum Stuck {
     /// Places were found, and each time somebody else was quicker.
     #[error("each place that was found was taken before it could be committed")]
     Outrun,
+    /// Nodes would do, but do not take it.
+    #[error("of the nodes that will do {nodes} do not take it: {why}")]
+    Denied {
+        /// How many have said so.
+        nodes: u32,
+        /// Why, as the last of them said.
+        why: Denial,
+    },
     /// The user holds it.
     #[error("it is held until it is released")]
     Held,

@@ -130,6 +130,8 @@ pub struct Sample {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Search {
     needs: Needs,
+    /// Who has denied the job.
+    avoid: BTreeSet<NodeId>,
     round: u32,
     asked_at: Time,
     awaited: BTreeSet<NodeId>,
@@ -159,8 +161,8 @@ impl Recipe for Sample {
     fn handle(&mut self, input: Input<Sample>, here: &Here<'_>, ctx: &mut Ctx<'_, Sample>) {
         match input {
             Input::Boot => {}
-            Input::Command(Command::Plan { job, needs }) => {
-                self.open.insert(job, Search::new(needs));
+            Input::Command(Command::Plan { job, needs, avoid }) => {
+                self.open.insert(job, Search::new(needs, avoid));
                 self.ask(job, here, ctx);
             }
             Input::Command(Command::Failed { job, why }) => self.on_failed(job, &why, here, ctx),
@@ -198,7 +200,8 @@ impl Sample {
         let Config { probes_per_node, probes_min, wait_ms, .. } = self.config;
         let Some(search) = self.open.get_mut(&job) else { return };
         let wanted = search.needs.nodes.get() as usize * usize::from(probes_per_node);
-        let mut known: Vec<NodeId> = here.overlay.neighbours().collect();
+        let mut known: Vec<NodeId> =
+            here.overlay.neighbours().filter(|node| !search.avoid.contains(node)).collect();
         let count = wanted.max(usize::from(probes_min)).min(known.len());
         for drawn in 0..count {
             let pick = ctx.chance.random_range(drawn..known.len());
@@ -211,7 +214,7 @@ impl Sample {
         search.asked = count as u32 + 1;
         search.awaited = known.iter().copied().collect();
         search.offers.clear();
-        if matches(&search.needs, here.machine) {
+        if !search.avoid.contains(&ctx.me) && matches(&search.needs, here.machine) {
             search.offers.push((ctx.me, here.calendar.snapshot_without(job)));
         }
         let round = search.round;
@@ -303,9 +306,10 @@ impl Sample {
 }
 
 impl Search {
-    fn new(needs: Needs) -> Search {
+    fn new(needs: Needs, avoid: BTreeSet<NodeId>) -> Search {
         Search {
             needs,
+            avoid,
             round: 0,
             asked_at: Time::ZERO,
             awaited: BTreeSet::new(),

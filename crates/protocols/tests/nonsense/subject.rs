@@ -263,6 +263,7 @@ pub fn config() -> Config {
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),
             eager: false,
+            gate: Default::default(),
         })),
     }
 }

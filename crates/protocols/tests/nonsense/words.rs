@@ -12,7 +12,7 @@ use shoal_model::{
 use shoal_protocols::Shared;
 use shoal_protocols::commit::two_phase::{Message as Commit, Prepare, Vote};
 use shoal_protocols::guard::heartbeat;
-use shoal_protocols::node::{Brief, Command, End, Exit, JobMessage, Message, Task};
+use shoal_protocols::node::{Brief, Command, Denial, End, Exit, JobMessage, Message, Task};
 use shoal_protocols::overlay::cyclon::{self, Entry};
 use shoal_protocols::scheduling::sample;
 
@@ -285,5 +285,6 @@ fn life() -> impl Strategy<Value = JobMessage> {
         task().prop_map(JobMessage::Go),
         job().prop_map(JobMessage::Await),
         (job(), end()).prop_map(|(job, end)| JobMessage::Over(job, end)),
+        (job(), epoch()).prop_map(|(job, epoch)| JobMessage::Denied(job, epoch, Denial::NoRule)),
     ]
 }

@@ -13,6 +13,7 @@
 //! | [`epochs`] | I5, I8: placements follow each other; the result is that of the last |
 //! | [`holds`] | I10: no promise in doubt grows old; at rest nothing is left over |
 //! | [`cancelled`] | I11: nothing begins for a job that has ended |
+//! | [`denied`] | I12: nothing starts where the machine's owner denies it |
 //! | [`limits`] | I15: what a node keeps is bounded by what it has to do |
 //!
 //! A checker remembers a job until nothing is left of it ([`lasting`]), so that a run of months stays small.
@@ -22,6 +23,7 @@
 
 pub mod accounted;
 pub mod cancelled;
+pub mod denied;
 pub mod epochs;
 pub mod exempt;
 pub mod gang;
@@ -275,6 +277,7 @@ impl Checks {
                 Box::new(gang::Gang::default()),
                 Box::new(epochs::Epochs::default()),
                 Box::new(cancelled::Cancelled::default()),
+                Box::new(denied::Denied),
                 Box::new(accounted::Accounted::default()),
                 Box::new(holds::Holds::default()),
                 Box::new(limits::Limits::default()),

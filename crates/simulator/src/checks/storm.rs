@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::RngExt;
 use shoal_model::job::{After, Ended, Mode};
-use shoal_model::{Envelope, Job, JobId, Machine, NodeId, Nonce, Resources, Span, Time};
+use shoal_model::{Envelope, Job, JobId, Machine, Name, NodeId, Nonce, Resources, Span, Time};
 use shoal_protocols::Shared;
-use shoal_protocols::node::{Command, config};
+use shoal_protocols::node::{Command, Gate, config};
 
+use super::denied;
 use super::{Bounds, Broken, Checks, Run, Summary, Violation, run_checked};
 use crate::faults::{self, Bursts, Churn, Clocks, Disks, NoiseLevel, Partitions, Slowness};
 use crate::grid::{Config, Grid, NodeLike, Start};
@@ -128,6 +129,8 @@ pub struct Weather {
     pub asks: Vec<Ask>,
     /// Whether plans get better while jobs wait.
     pub eager: bool,
+    /// Who may run where.
+    pub gate: Gate,
     /// Whether each message is kept, for a look at what happened.
     pub story: bool,
 }
@@ -155,6 +158,46 @@ impl Weather {
     /// What a seed stands for.
     pub fn draw(seed: u64) -> Weather {
         Weather::draw_plain(seed).with_wishes()
+    }
+
+    /// What a seed stands for where some machines' owners deny a user, from the start or from some time on.
+    pub fn draw_owned(seed: u64) -> Weather {
+        Weather::draw_plain(seed).with_owners().with_wishes()
+    }
+
+    /// Whether some owner denies a job that some user asks for.
+    pub fn denies(&self) -> bool {
+        let users = self.asks.iter().filter_map(|ask| ask.envelope.job().user.as_ref());
+        let denied = |user: &Name| {
+            let whom = self.machines.iter().filter_map(|machine| machine.labels.get(denied::DENIES));
+            whom.into_iter().any(|name| name.as_str() == user.as_str())
+        };
+        users.into_iter().any(denied)
+    }
+
+    /// Owners of some machines, never of all, deny a user. Who leaves for good may be the last to allow a job, and a gang
+    /// may need all: those are left alone.
+    fn with_owners(mut self) -> Weather {
+        let mut chance = stream(self.seed, Purpose::Storm, 3);
+        let leaves = self.faults.churn.as_ref().is_some_and(|churn| churn.gone > 0.0);
+        let name = |text: &str| text.parse::<Name>().expect("a name");
+        let until = self.faults.until_s.unwrap_or(100.0) as u64;
+        for machine in self.machines.iter_mut().skip(1).filter(|_| !leaves) {
+            machine.labels.insert(name(denied::DENIES), "mallory".parse().expect("a line"));
+            if chance.random() {
+                let from = chance.random_range(20..until.max(21)).to_string();
+                machine.labels.insert(name(denied::DENIES_FROM), from.parse().expect("a line"));
+            }
+        }
+        for ask in &mut self.asks {
+            let mut job = ask.envelope.job().clone();
+            // One that must not run twice is lost where it is denied at its start.
+            let alone = job.nodes.get() == 1 && job.mode() == Mode::Rerun;
+            job.user = Some(name(if alone && chance.random() { "mallory" } else { "alice" }));
+            ask.envelope = Envelope::new(job, ask.envelope.nonce()).expect("the job makes sense");
+        }
+        self.gate = denied::gate();
+        self
     }
 
     /// Users ask for arrays, for jobs after others and for holds, and plans may get better.
@@ -234,7 +277,19 @@ impl Weather {
         let machines =
             cores.into_iter().map(|cores| Machine::with_capacity(Resources::cores(cores))).collect();
         let recipe = config::Recipe::Sample(Default::default());
-        Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, asks, eager: false, story: false }
+        Weather {
+            seed,
+            nodes,
+            recipe,
+            machines,
+            delay_ms,
+            fsync,
+            faults,
+            asks,
+            eager: false,
+            gate: Gate::OPEN,
+            story: false,
+        }
     }
 
     /// The same, with each message kept.
@@ -244,7 +299,8 @@ impl Weather {
 
     /// The grid, with all that users will ask of it, and how it is to be watched.
     pub fn build<P: NodeLike>(self, replay: String) -> (Grid<P>, Run) {
-        let Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, asks, eager, story } = self;
+        let Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, asks, eager, gate, story } =
+            self;
         let (min_ms, max_ms) = delay_ms;
         let config = Config {
             seed,
@@ -268,6 +324,7 @@ impl Weather {
                 heartbeat: Default::default(),
                 limit_default: Span::from_mins(5),
                 eager,
+                gate,
             },
             machines,
             threads: 1,

@@ -198,6 +198,7 @@ impl Measures {
             Event::Waiting(..)
             | Event::Held(..)
             | Event::Unplaced { .. }
+            | Event::Denied { .. }
             | Event::Started(..)
             | Event::Suspected(_)
             | Event::Back(_)

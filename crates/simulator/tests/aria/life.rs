@@ -38,6 +38,7 @@ fn grid(cores: &[u32], recipe: aria::Config, delay_ms: f64) -> Grid<Node> {
             heartbeat: shoal_protocols::guard::heartbeat::Config { watch: false, ..Default::default() },
             limit_default: Span::from_hours(1),
             eager: false,
+            gate: Default::default(),
         },
         machines,
         threads: 1,

@@ -97,6 +97,7 @@ fn grid(seed: u64, loss: f64, duplication: f64, crashes: bool, over_ants: bool) 
             heartbeat: Default::default(),
             limit_default: Span::from_mins(5),
             eager: true,
+            gate: Default::default(),
         },
         machines: vec![Machine::with_capacity(Resources::cores(1))],
         threads: 1,

@@ -83,6 +83,7 @@ impl Scene {
                 heartbeat: heartbeat::Config { watch: self.watch, ..heartbeat::Config::default() },
                 limit_default: Span::from_hours(1),
                 eager: false,
+                gate: Default::default(),
             },
             machines: self.machines,
             threads: self.threads,

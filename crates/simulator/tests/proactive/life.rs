@@ -51,6 +51,7 @@ fn grid(nodes: usize, recipe: proactive::Config, machine: impl Fn(usize) -> Mach
             heartbeat: Default::default(),
             limit_default: Span::from_mins(10),
             eager: false,
+            gate: Default::default(),
         },
         machines,
         threads: 1,

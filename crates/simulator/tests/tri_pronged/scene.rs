@@ -41,6 +41,7 @@ pub fn grid(
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),
             eager: true,
+            gate: Default::default(),
         },
         machines,
         threads: 1,

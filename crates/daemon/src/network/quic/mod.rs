@@ -228,6 +228,11 @@ impl Handle {
         self.hub.grid.issue(self.addresses().to_vec(), terms, self.hub.clock.now())
     }
 
+    /// The time by the clock of the network.
+    pub fn now(&self) -> Time {
+        self.hub.clock.now()
+    }
+
     /// What the network tells from now on; who is slow misses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.hub.events.subscribe()

@@ -69,7 +69,8 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
             peers(&update.peers)
         }
         Message::Can(can::Message::Tie(balloon, _)) => vitals(&balloon.vitals),
-        Message::TriPronged(tri_pronged::Message::Find(_, trail)) => {
+        Message::TriPronged(tri_pronged::Message::Find(search, trail)) => {
+            at_most(search.avoid.len(), AVOID_MAX, Unsound::Avoid)?;
             at_most(trail.seen.len().max(trail.back.len()), SEEN_MAX, Unsound::Avoid)
         }
         Message::TriPronged(tri_pronged::Message::Pull { vitals: told, .. }) => vitals(told),

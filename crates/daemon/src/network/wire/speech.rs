@@ -28,7 +28,7 @@ const TRI_PRONGED: u8 = 10;
 const PROACTIVE: u8 = 11;
 
 /// The numbers of what owners and run nodes say.
-const JOB_MESSAGES: usize = 8;
+const JOB_MESSAGES: usize = 9;
 
 /// Why a payload is no message.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +73,7 @@ pub fn kind(message: &Message) -> u16 {
         Message::Job(JobMessage::Go(..)) => (JOB, 5),
         Message::Job(JobMessage::Await(..)) => (JOB, 6),
         Message::Job(JobMessage::Over(..)) => (JOB, 7),
+        Message::Job(JobMessage::Denied(..)) => (JOB, 8),
     };
     u16::from_be_bytes([layer, u8::try_from(number).expect("a layer has fewer than 256 messages")])
 }

@@ -129,6 +129,8 @@ pub enum Event {
         round: u32,
         /// What it needs.
         needs: Needs,
+        /// Who has denied it.
+        avoid: BTreeSet<NodeId>,
     },
     /// As assignee: this task may start when its turn comes.
     Confirmed {

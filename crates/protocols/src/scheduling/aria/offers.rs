@@ -1,5 +1,7 @@
 //! The initiator's search: a REQUEST goes round, offers come in, the lowest gets the job (III-B).
 
+use std::collections::BTreeSet;
+
 use shoal_model::{JobId, Needs, NodeId, Span, Time};
 
 use super::cost::Cost;
@@ -12,6 +14,8 @@ use crate::shared::Shared;
 
 /// The best offers that are kept: the next one is asked when the best does not answer.
 const OFFERS_MAX: usize = 16;
+/// Nodes that a search leaves out, at most.
+const AVOID_MAX: usize = crate::node::gate::DENIED_MAX;
 /// Offers that close early do so after so many times as long as the first one took, and nothing better came.
 const QUIET_TIMES: u64 = 2;
 /// But not before this: nodes take turns on a busy machine.
@@ -32,6 +36,8 @@ pub(super) struct Search {
     offers: Vec<(Cost, NodeId)>,
     /// Whether offers are still taken.
     open: bool,
+    /// Who has denied the job.
+    avoid: BTreeSet<NodeId>,
 }
 
 impl Search {
@@ -42,7 +48,7 @@ impl Search {
 
     /// An offer more.
     pub fn keep(&mut self, offer: Option<(Cost, NodeId)>) {
-        self.offers.extend(offer);
+        self.offers.extend(offer.filter(|(_, node)| !self.avoid.contains(node)));
     }
 }
 
@@ -53,6 +59,7 @@ impl Aria {
         job: JobId,
         wanted: Wanted,
         needs: Needs,
+        avoid: BTreeSet<NodeId>,
         here: &Here<'_>,
         ctx: &mut Ctx<'_, Aria>,
     ) {
@@ -82,6 +89,7 @@ impl Aria {
             best_at: ctx.now,
             offers: Vec::new(),
             open: false,
+            avoid,
         };
         self.searches.insert(job, search);
         match begin {
@@ -98,6 +106,16 @@ impl Aria {
     pub fn take_up(&mut self, job: JobId, wanted: Wanted) {
         if let Some(held) = self.tenures.get_mut(&job) {
             held.wanted = Some(wanted);
+        }
+    }
+
+    /// A node has denied a job: its offers do not count.
+    pub fn avoid(&mut self, job: JobId, node: NodeId) {
+        if let Some(search) = self.searches.get_mut(&job)
+            && search.avoid.len() < AVOID_MAX
+        {
+            search.avoid.insert(node);
+            search.offers.retain(|&(_, other)| other != node);
         }
     }
 
@@ -120,7 +138,8 @@ impl Aria {
         (search.asked_at, search.best_at) = (ctx.now, ctx.now);
         let (round, needs, priority) = (search.round, search.needs.clone(), search.priority);
         if self.found_outside {
-            self.ask_outside(job, round, needs, ctx);
+            let avoid = search.avoid.clone();
+            self.ask_outside(job, round, needs, avoid, ctx);
             return;
         }
         let own = here.matches(&needs).then(|| self.local.cost_of(ctx.now, job, &needs, priority)).flatten();
@@ -133,7 +152,7 @@ impl Aria {
             ctx.send(node, Message::Request(ask.clone(), 1));
         }
         if let Some(search) = self.searches.get_mut(&job) {
-            search.offers.extend(own.map(|cost| (cost, ctx.me)));
+            search.keep(own.map(|cost| (cost, ctx.me)));
         }
         if told.is_empty() {
             self.close(job, round, ctx);
@@ -153,7 +172,7 @@ impl Aria {
         let search = self.searches.get_mut(&job).filter(|search| search.open && search.round == round);
         let Some(search) = search else { return };
         // Doubled by the network.
-        if search.offers.iter().any(|&(_, node)| node == from) {
+        if search.avoid.contains(&from) || search.offers.iter().any(|&(_, node)| node == from) {
             return;
         }
         let first = *search.first.get_or_insert(ctx.now.since(search.asked_at));

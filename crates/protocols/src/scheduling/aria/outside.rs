@@ -1,5 +1,7 @@
 //! For a recipe that finds places and moves jobs in its own way, and leaves who has them to initiators and assignees here.
 
+use std::collections::BTreeSet;
+
 use shoal_model::{JobId, Needs, NodeId, Resources};
 
 use super::cost::{Cost, Expected, Place};
@@ -16,9 +18,16 @@ impl Aria {
         self
     }
 
-    pub(super) fn ask_outside(&mut self, job: JobId, round: u32, needs: Needs, ctx: &mut Ctx<'_, Aria>) {
+    pub(super) fn ask_outside(
+        &mut self,
+        job: JobId,
+        round: u32,
+        needs: Needs,
+        avoid: BTreeSet<NodeId>,
+        ctx: &mut Ctx<'_, Aria>,
+    ) {
         ctx.wake_after(self.config.accept_wait(), Timer::Close(job, round));
-        ctx.report(Event::Find { job, round, needs });
+        ctx.report(Event::Find { job, round, needs, avoid });
     }
 
     /// A search has ended: with a node that will do, or with none.

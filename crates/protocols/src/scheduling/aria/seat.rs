@@ -82,6 +82,11 @@ impl Aria {
         self.seats.iter().map(|(&job, seat)| (job, seat.record.epoch, seat.state()))
     }
 
+    /// What the jobs that are here are told to run.
+    pub fn briefs(&self) -> impl Iterator<Item = &Brief> {
+        self.seats.values().map(|seat| &*seat.record.brief)
+    }
+
     /// Whether this placement of a job is here, confirmed or not.
     pub fn holds(&self, job: JobId, epoch: Epoch) -> bool {
         self.seats.get(&job).is_some_and(|seat| seat.record.epoch == epoch)

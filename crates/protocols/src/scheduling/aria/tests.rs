@@ -20,6 +20,7 @@ fn world() -> World<Node> {
             heartbeat: crate::guard::heartbeat::Config { watch: false, ..Default::default() },
             limit_default: Span::from_hours(1),
             eager: false,
+            gate: Default::default(),
         })),
         ..node::Config::default()
     };

@@ -44,14 +44,17 @@ struct Seeking {
     closed: bool,
     /// Rounds that came to nothing because others were quicker, or silent.
     failures: u8,
+    /// Who has denied the job: no place for it, but may search.
+    denied: BTreeSet<NodeId>,
     /// Who did not answer.
     avoid: BTreeSet<NodeId>,
 }
 
 impl Seeking {
-    fn new(needs: Needs) -> Seeking {
+    fn new(needs: Needs, denied: BTreeSet<NodeId>) -> Seeking {
         Seeking {
             needs,
+            denied,
             round: 0,
             asked_at: Time::ZERO,
             asked: 0,
@@ -83,8 +86,15 @@ impl Entry {
 }
 
 impl Asap {
-    pub(super) fn plan(&mut self, job: JobId, needs: Needs, here: &Here<'_>, ctx: &mut Ctx<'_, Asap>) {
-        self.entry.open.insert(job, Seeking::new(needs));
+    pub(super) fn plan(
+        &mut self,
+        job: JobId,
+        needs: Needs,
+        denied: BTreeSet<NodeId>,
+        here: &Here<'_>,
+        ctx: &mut Ctx<'_, Asap>,
+    ) {
+        self.entry.open.insert(job, Seeking::new(needs, denied));
         self.ask(job, here, ctx);
     }
 
@@ -126,7 +136,7 @@ impl Asap {
                 needs: seeking.needs.clone(),
                 from: round_up(from, config.slot()),
                 patience,
-                avoid: seeking.avoid.iter().copied().collect(),
+                avoid: seeking.avoid.union(&seeking.denied).copied().collect(),
             };
             ctx.send(searcher, Message::Search(Box::new(search)));
         }
@@ -235,7 +245,8 @@ impl Asap {
     fn propose(&mut self, job: JobId, here: &Here<'_>, ctx: &mut Ctx<'_, Asap>) {
         let Some(seeking) = self.entry.open.get_mut(&job) else { return };
         while let Some((start, nodes)) = seeking.found.pop() {
-            if start < ctx.now || nodes.iter().any(|node| seeking.avoid.contains(node)) {
+            let avoided = |node| seeking.avoid.contains(node) || seeking.denied.contains(node);
+            if start < ctx.now || nodes.iter().any(avoided) {
                 continue;
             }
             let Needs { deadline, limit, .. } = seeking.needs;

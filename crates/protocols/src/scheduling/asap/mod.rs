@@ -78,7 +78,7 @@ impl Recipe for Asap {
                 self.own(here);
                 self.sharing.boot(ctx);
             }
-            Input::Command(Command::Plan { job, needs }) => self.plan(job, needs, here, ctx),
+            Input::Command(Command::Plan { job, needs, avoid }) => self.plan(job, needs, avoid, here, ctx),
             Input::Command(Command::Failed { job, why }) => self.on_failed(job, why, here, ctx),
             Input::Command(Command::Leave(job)) => self.leave(job),
             Input::Message { from, message } => self.on_message(from, message, here, ctx),

@@ -87,7 +87,7 @@ impl Recipe for Proactive {
                 self.tell_helpers(Input::Boot, ctx);
                 self.meet(here, ctx);
             }
-            Input::Command(Command::Plan { job, needs }) => self.plan(job, needs, here, ctx),
+            Input::Command(Command::Plan { job, needs, avoid }) => self.plan(job, needs, avoid, here, ctx),
             Input::Command(Command::Failed { job, why }) => self.on_failed(job, &why, here, ctx),
             Input::Command(Command::Leave(job)) => {
                 self.open.remove(&job);

@@ -65,6 +65,8 @@ pub(super) struct Search {
     slowest: Span,
     /// Those of a lost placement that may still be had: they are asked first.
     survivors: Vec<NodeId>,
+    /// Who has denied the job.
+    avoid: BTreeSet<NodeId>,
     /// Nothing more is looked for.
     rests: bool,
 }
@@ -130,6 +132,7 @@ impl Search {
             ahead: Span::ZERO,
             slowest: Span::ZERO,
             survivors: Vec::new(),
+            avoid: BTreeSet::new(),
             rests: false,
         }
     }
@@ -165,9 +168,17 @@ impl Search {
 }
 
 impl Proactive {
-    pub(super) fn plan(&mut self, job: JobId, needs: Needs, here: &Here<'_>, ctx: &mut Ctx<'_, Proactive>) {
+    pub(super) fn plan(
+        &mut self,
+        job: JobId,
+        needs: Needs,
+        avoid: BTreeSet<NodeId>,
+        here: &Here<'_>,
+        ctx: &mut Ctx<'_, Proactive>,
+    ) {
         let before = self.open.remove(&job);
         let mut search = Search::new(needs, ctx.now);
+        search.avoid = avoid;
         search.survivors =
             before.and_then(|before| before.placed).map(|placed| placed.nodes).unwrap_or_default();
         search.overlay = self.overlay_for(search.criterion.first());
@@ -201,13 +212,14 @@ impl Proactive {
             }
             search.begun += 1;
             let number = search.begun;
-            let mut round = Round::default();
+            // Who has denied the job counts as met, and is not asked again.
+            let mut round = Round { met: search.avoid.clone(), ..Round::default() };
             let mut known: Vec<NodeId> = self.helpers.random().neighbours().collect();
             if known.is_empty() {
                 known = here.overlay.neighbours().collect();
             }
-            known.retain(|&node| node != ctx.me);
-            if config.include_self || known.is_empty() {
+            known.retain(|node| *node != ctx.me && !search.avoid.contains(node));
+            if (config.include_self || known.is_empty()) && !search.avoid.contains(&ctx.me) {
                 round.met.insert(ctx.me);
                 round.asked += 1;
                 let answer = offer(job, &search.needs, &search.labels, here);

@@ -1,6 +1,7 @@
 //! Matchmaking: a job goes to the owner of its point, and is pushed on to where more is idle until chance stops it.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use rand::RngExt;
 use shoal_model::matching::{Needs, matches};
@@ -20,10 +21,25 @@ pub const SEEN_MAX: usize = 2_048;
 
 impl TriPronged {
     /// Looks for a place for a job of this node's.
-    pub fn find(&mut self, job: JobId, round: u32, needs: Needs, here: &Here<'_>, ctx: &mut Ctx<'_, Self>) {
+    pub fn find(
+        &mut self,
+        job: JobId,
+        round: u32,
+        needs: Needs,
+        avoid: BTreeSet<NodeId>,
+        here: &Here<'_>,
+        ctx: &mut Ctx<'_, Self>,
+    ) {
         let virtual_at = ctx.chance.random_range(0..SIDE);
         let point = here.can.config().place(&needs.resources, None, virtual_at);
-        let search = Shared::new(Search { job, round, owner: ctx.me, needs, point });
+        let search = Shared::new(Search {
+            job,
+            round,
+            owner: ctx.me,
+            needs,
+            point,
+            avoid: avoid.into_iter().collect(),
+        });
         self.on_find(search, Trail::default(), here, ctx);
     }
 
@@ -72,7 +88,7 @@ impl TriPronged {
         let stops = onward.is_none_or(|(_, nodes)| {
             ctx.chance.random_range(0..1u64 << 32) < stop_below(nodes, self.config.stop)
         });
-        if stops && let Some(node) = choose(&search.needs, here, ctx.me) {
+        if stops && let Some(node) = choose(&search, here, ctx.me) {
             let Search { job, round, owner, .. } = *search;
             ctx.send(owner, Message::Found { job, round, node: Some(node) });
             return;
@@ -91,7 +107,7 @@ impl TriPronged {
         let Search { job, round, owner, .. } = **search;
         if !trail.seen.contains(&ctx.me) {
             trail.seen.push(ctx.me);
-            if let Some(node) = choose(&search.needs, here, ctx.me) {
+            if let Some(node) = choose(search, here, ctx.me) {
                 ctx.send(owner, Message::Found { job, round, node: Some(node) });
                 return;
             }
@@ -139,13 +155,14 @@ fn stop_below(nodes: u64, stop: u8) -> u64 {
 
 /// The best of this node and its neighbours, as far as they will do at all: a free one, then one with room for it right
 /// now, then the one with the least to do.
-fn choose(needs: &Needs, here: &Here<'_>, me: NodeId) -> Option<NodeId> {
+fn choose(search: &Search, here: &Here<'_>, me: NodeId) -> Option<NodeId> {
+    let Search { needs, avoid, .. } = search;
     let own = here.can.own_vitals().map(|vitals| (me, vitals));
     let balloons = here.can.balloons().map(|balloon| (balloon.node, &balloon.vitals));
     own.into_iter()
         .chain(here.can.vitals())
         .chain(balloons)
-        .filter(|(_, vitals)| matches(needs, &vitals.machine))
+        .filter(|(node, vitals)| !avoid.contains(node) && matches(needs, &vitals.machine))
         .map(|(node, vitals)| (standing(needs, vitals), node))
         .min()
         .map(|(_, node)| node)

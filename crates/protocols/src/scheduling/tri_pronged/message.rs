@@ -25,6 +25,10 @@ pub struct Search {
     /// Where it lies.
     #[n(4)]
     pub point: Point,
+    /// Who has denied the job.
+    #[n(5)]
+    #[cbor(default)]
+    pub avoid: Vec<NodeId>,
 }
 
 /// How far a search has come.

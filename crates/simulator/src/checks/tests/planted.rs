@@ -41,6 +41,7 @@ fn grid<F: Plant>(events: Vec<Listed>) -> Grid<Saboteur<F>> {
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),
             eager: false,
+            gate: Default::default(),
         },
         machines: vec![machine],
         threads: 1,

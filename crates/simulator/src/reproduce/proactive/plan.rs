@@ -187,6 +187,7 @@ impl Plan {
                 heartbeat: Default::default(),
                 limit_default: Span::from_hours(1),
                 eager: false,
+                gate: Default::default(),
             },
             machines: vec![machine],
             threads: 1,

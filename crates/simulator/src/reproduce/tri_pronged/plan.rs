@@ -194,6 +194,7 @@ fn build(case: &Case, variant: Variant, machines: Vec<Machine>) -> Grid<Node> {
             heartbeat: heartbeat::Config { watch: false, ..Default::default() },
             limit_default: Span::from_hours(24),
             eager: false,
+            gate: Default::default(),
         },
         machines,
         threads: 1,

@@ -1,8 +1,10 @@
 //! The jobs: each task says in a file of its job that it starts and that it ends.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rand::RngExt;
+use shoal_daemon::Identity;
 use shoal_model::job::Mode;
 use shoal_model::{Envelope, Job, Nonce, Span};
 use shoal_protocols::Chance;
@@ -16,6 +18,9 @@ const GANG_MOST: u32 = 3;
 /// Of so many jobs, one is a gang, and one must not run twice.
 const GANG_EVERY: u32 = 5;
 const ONCE_EVERY: u32 = 4;
+
+/// Whose jobs they are.
+static SIGNER: OnceLock<Identity> = OnceLock::new();
 
 /// What a job is like.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +62,8 @@ impl Kind {
             ..Job::command(["sh", "-c", &script])
         };
         let nonce = Nonce(shoal_api::secret::draw()?);
-        Envelope::new(job, nonce).map_err(|error| Error::internal(error.to_string()))
+        let envelope = Envelope::new(job, nonce).map_err(|error| Error::internal(error.to_string()))?;
+        let signer = SIGNER.get_or_init(Identity::generate);
+        Ok(envelope.sealed(signer.public(), |digest| signer.sign(digest)))
     }
 }

@@ -1,0 +1,326 @@
+//! The judge at a node's gate: signature, pass, revocations and policy of every job that is to run here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::SystemTime;
+
+use shoal_model::envelope::{Envelope, Pass};
+use shoal_model::{Name, Resources, Span, Time};
+use shoal_protocols::node::{Ask, Denial, Judge};
+
+use super::pass::{self, Bearer};
+use super::policy::{Case, Policy, PolicyError, Verdict};
+use super::{Trust, signature};
+
+/// Passes that are known to be sound, at most: a user's many jobs carry the same one.
+const SOUND_MAX: usize = 4_096;
+const UNPOISONED: &str = "nothing panics while it holds the policy";
+
+/// The judge at a node's gate.
+pub struct Gatekeeper {
+    trust: Arc<Trust>,
+    /// The organisations that are the machine's own; `None` is those who have none.
+    own: Vec<Option<Name>>,
+    policy: RwLock<Arc<Policy>>,
+    path: PathBuf,
+    seen: Mutex<Stamp>,
+    sound: Mutex<BTreeMap<[u8; 32], Bearer>>,
+}
+
+/// What tells one state of a file from another.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// What came of a look at the policy's file.
+#[derive(Debug)]
+pub enum Reload {
+    /// It is as it was.
+    Same,
+    /// A new one counts from now on, with so many rules.
+    New(usize),
+    /// It makes no sense, and the old one stays.
+    Broken(PolicyError),
+}
+
+impl fmt::Debug for Gatekeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gatekeeper").finish_non_exhaustive()
+    }
+}
+
+impl Gatekeeper {
+    /// A judge with the policy in a node's folder; `organisation` is whose the machine is by its settings.
+    pub fn open(
+        trust: Arc<Trust>,
+        organisation: Option<Name>,
+        home: &Path,
+    ) -> Result<Gatekeeper, PolicyError> {
+        let path = Policy::path(home);
+        let seen = stamp(&path);
+        let policy = Policy::load(home)?;
+        let mut own = vec![trust.organisation()];
+        if organisation.is_some() && !own.contains(&organisation) {
+            own.push(organisation);
+        }
+        Ok(Gatekeeper {
+            trust,
+            own,
+            policy: RwLock::new(Arc::new(policy)),
+            path,
+            seen: Mutex::new(seen),
+            sound: Mutex::new(BTreeMap::new()),
+        })
+    }
+
+    /// What it knows of users and organisations.
+    pub fn trust(&self) -> &Arc<Trust> {
+        &self.trust
+    }
+
+    /// The organisations that are the machine's own; `None` is those who have none.
+    pub fn own(&self) -> &[Option<Name>] {
+        &self.own
+    }
+
+    /// The policy as it stands.
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy.read().expect(UNPOISONED))
+    }
+
+    /// Looks whether the policy's file has changed.
+    pub fn reload(&self) -> Reload {
+        let now = stamp(&self.path);
+        let mut seen = self.seen.lock().expect(UNPOISONED);
+        if *seen == now {
+            return Reload::Same;
+        }
+        *seen = now;
+        match self.path.parent().map(Policy::load) {
+            Some(Ok(policy)) => {
+                let rules = policy.rules();
+                *self.policy.write().expect(UNPOISONED) = Arc::new(policy);
+                Reload::New(rules)
+            }
+            Some(Err(error)) => Reload::Broken(error),
+            None => Reload::Same,
+        }
+    }
+
+    /// Whose job this is, if all that shows it is sound now.
+    pub fn bearer(&self, envelope: &Envelope, now: Time) -> Result<Bearer, Denial> {
+        let signer = signature(envelope)?;
+        let pass = envelope.pass().ok_or(Denial::NoPass)?;
+        let bearer = self.verified(pass, now)?;
+        let job = envelope.job();
+        let same = |said: &Option<Name>, is: Option<&Name>| said.as_ref().is_none_or(|said| Some(said) == is);
+        let as_said =
+            same(&job.user, Some(&bearer.name)) && same(&job.organisation, bearer.organisation.as_ref());
+        if bearer.key != signer || !as_said {
+            return Err(Denial::OtherUser);
+        }
+        self.trust.check(&bearer)?;
+        Ok(bearer)
+    }
+
+    /// The bearer of a pass: signatures do not change, so that they are looked at once.
+    fn verified(&self, pass: &Pass, now: Time) -> Result<Bearer, Denial> {
+        let hash = *blake3::hash(pass.as_bytes()).as_bytes();
+        let mut sound = self.sound.lock().expect(UNPOISONED);
+        if let Some(bearer) = sound.get(&hash) {
+            return if bearer.expires > now { Ok(bearer.clone()) } else { Err(Denial::Expired) };
+        }
+        let bearer = pass::verify(pass, self.trust.grid(), now)?;
+        if sound.len() >= SOUND_MAX {
+            sound.clear();
+        }
+        sound.insert(hash, bearer.clone());
+        Ok(bearer)
+    }
+
+    /// What the policy says of somebody's job.
+    pub fn verdict(
+        &self,
+        bearer: &Bearer,
+        resources: &Resources,
+        start: Time,
+        limit: Span,
+        beside: usize,
+    ) -> Verdict {
+        self.policy().judge(&Case {
+            user: &bearer.name,
+            key: Some(&bearer.key),
+            organisation: bearer.organisation.as_ref(),
+            resources,
+            start,
+            limit,
+            beside,
+            own: &self.own,
+        })
+    }
+}
+
+impl Judge for Gatekeeper {
+    fn judge(&self, ask: &Ask<'_>) -> Result<(), Denial> {
+        let bearer = self.bearer(ask.envelope, ask.now)?;
+        let key = |envelope: &&&Envelope| envelope.seal().is_some_and(|seal| seal.signer == bearer.key);
+        let beside = ask.beside.iter().filter(key).count();
+        let resources = &ask.envelope.job().resources;
+        self.verdict(&bearer, resources, ask.start, ask.limit, beside).answer()
+    }
+
+    fn counts(&self) -> bool {
+        self.policy().counts()
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let facts = std::fs::metadata(path).ok()?;
+    Some((facts.modified().ok()?, facts.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use shoal_model::{Job, Machine};
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::trust::notice::Said;
+    use crate::trust::pass::Statement;
+    use crate::trust::samples::{key, signed, trust};
+
+    static MACHINE: LazyLock<Machine> = LazyLock::new(|| Machine::with_capacity(Resources::cores(1)));
+
+    fn asked<'a>(envelope: &'a Envelope, now: Time, beside: &'a [&'a Envelope]) -> Ask<'a> {
+        Ask { envelope, start: now, limit: Span::from_hours(1), now, machine: &MACHINE, beside }
+    }
+
+    /// A gatekeeper of lab-a in a folder, a job of alice whom its node vouches for, and the time.
+    fn scene() -> (tempfile::TempDir, Gatekeeper, Envelope, Time) {
+        let folder = tempfile::tempdir().unwrap();
+        let (trust, _) = trust();
+        let now = Clock::new().now();
+        let pass = trust.vouch(key(9).public(), "alice".parse().ok(), Span::from_hours(1)).unwrap();
+        let job = signed(&key(9), Job::command(["true"])).with_pass(pass);
+        let gate = Gatekeeper::open(trust, None, folder.path()).unwrap();
+        (folder, gate, job, now)
+    }
+
+    #[test]
+    fn job_of_ones_own_organisation_may_run_and_anything_less_than_whole_may_not() {
+        let (_folder, gate, job, now) = scene();
+        let judge = |envelope: &Envelope, now| gate.judge(&asked(envelope, now, &[]));
+        assert_eq!(judge(&job, now), Ok(()));
+        let pass = job.pass().unwrap().clone();
+        let plain = Envelope::new(Job::command(["true"]), job.nonce()).unwrap();
+        assert_eq!(judge(&plain.clone().with_pass(pass.clone()), now), Err(Denial::Unsigned));
+        assert_eq!(judge(&signed(&key(9), Job::command(["true"])), now), Err(Denial::NoPass));
+        let other = signed(&key(8), Job::command(["true"])).with_pass(pass.clone());
+        assert_eq!(judge(&other, now), Err(Denial::OtherUser), "somebody else's pass");
+        let forged = plain.sealed(key(9).public(), |digest| key(8).sign(digest)).with_pass(pass.clone());
+        assert_eq!(judge(&forged, now), Err(Denial::Forged));
+        for job in [
+            Job { user: "alice2".parse().ok(), ..Job::command(["true"]) },
+            Job { user: "Alice".parse().ok(), ..Job::command(["true"]) },
+            Job { organisation: "lab-b".parse().ok(), ..Job::command(["true"]) },
+        ] {
+            let job = signed(&key(9), job).with_pass(pass.clone());
+            assert_eq!(judge(&job, now), Err(Denial::OtherUser));
+        }
+        assert_eq!(
+            judge(&job, now + Span::from_hours(2)),
+            Err(Denial::Expired),
+            "also one that was sound before"
+        );
+    }
+
+    #[test]
+    fn every_changed_bit_of_a_job_is_noticed() {
+        let (_folder, gate, job, now) = scene();
+        let bytes = job.to_bytes();
+        let mut read = 0;
+        for at in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[at / 8] ^= 1 << (at % 8);
+            if let Ok(changed) = Envelope::from_bytes(&changed) {
+                read += 1;
+                let verdict = gate.judge(&asked(&changed, now, &[]));
+                assert!(verdict.is_err(), "bit {at} makes {changed:?}");
+            }
+        }
+        assert!(read > 1_000, "most changes can still be read: {read}");
+    }
+
+    #[test]
+    fn organisation_with_a_key_speaks_by_it_alone_and_only_where_it_is_trusted() {
+        let (_folder, gate, job, now) = scene();
+        let trust = gate.trust();
+        let organisation = key(5);
+        let statement = |organisation: &str| {
+            let expires = now + Span::from_hours(1);
+            let user = key(7).public();
+            Statement::new(trust.grid(), user, "bob".parse().unwrap(), organisation.parse().ok(), expires)
+        };
+        let stranger = key(4);
+        let bob = |organisation_key, name: &str| {
+            signed(&key(7), Job::command(["true"]))
+                .with_pass(pass::by_organisation(organisation_key, &statement(name)))
+        };
+        let judge = |envelope: &Envelope| gate.judge(&asked(envelope, now, &[]));
+        assert_eq!(judge(&bob(&organisation, "lab-a")), Err(Denial::Untrusted));
+        assert_eq!(judge(&job), Ok(()));
+        trust.trust_organisation("lab-a".parse().unwrap(), organisation.public()).unwrap();
+        assert_eq!(judge(&bob(&organisation, "lab-a")), Ok(()));
+        assert_eq!(judge(&job), Err(Denial::Untrusted), "a node no longer speaks for it");
+        assert!(trust.vouch(key(6).public(), None, Span::from_hours(1)).is_err());
+        assert_eq!(judge(&bob(&stranger, "lab-a")), Err(Denial::Untrusted), "another key");
+        assert_eq!(judge(&bob(&organisation, "lab-b")), Err(Denial::Untrusted), "another name");
+        trust.trust_organisation("lab-b".parse().unwrap(), organisation.public()).unwrap();
+        assert_eq!(judge(&bob(&organisation, "lab-b")), Err(Denial::NoRule), "known, and not served here");
+    }
+
+    #[test]
+    fn what_is_revoked_runs_no_more() {
+        let (_folder, gate, job, now) = scene();
+        let trust = gate.trust();
+        let serial = pass::says(job.pass().unwrap()).unwrap().serial;
+        trust.revoke(Said::RevokedPass(serial.wrapping_add(1))).unwrap();
+        trust.revoke(Said::RevokedUser(key(8).public())).unwrap();
+        assert_eq!(gate.judge(&asked(&job, now, &[])), Ok(()));
+        trust.revoke(Said::RevokedPass(serial)).unwrap();
+        assert_eq!(gate.judge(&asked(&job, now, &[])), Err(Denial::Revoked));
+        // A new pass helps, until the key itself is revoked.
+        let pass = trust.vouch(key(9).public(), None, Span::from_hours(1)).unwrap();
+        let job = job.with_pass(pass);
+        assert_eq!(gate.judge(&asked(&job, now, &[])), Ok(()));
+        trust.revoke(Said::RevokedUser(key(9).public())).unwrap();
+        assert_eq!(gate.judge(&asked(&job, now, &[])), Err(Denial::Revoked));
+    }
+
+    #[test]
+    fn policy_is_taken_over_when_its_file_changes_and_a_broken_one_is_not() {
+        let (folder, gate, job, now) = scene();
+        let judge = |beside: &[&Envelope]| gate.judge(&asked(&job, now, beside));
+        let write = |text: &str| std::fs::write(folder.path().join("policy.toml"), text).unwrap();
+        assert!(matches!(gate.reload(), Reload::Same));
+        write("[[rules]]\nverdict = 'deny'\nusers = ['alice']\n");
+        assert!(matches!(gate.reload(), Reload::New(1)));
+        assert_eq!(judge(&[]), Err(Denial::Rule(1)));
+        write("[[rules]]\nverdict = 'dance'\n");
+        let Reload::Broken(error) = gate.reload() else { panic!("it is broken") };
+        assert!(error.to_string().starts_with("line 2: "), "{error}");
+        assert_eq!(judge(&[]), Err(Denial::Rule(1)), "the old one stays");
+        assert!(matches!(gate.reload(), Reload::Same), "and is reported once");
+        write("default = 'deny'\n[[rules]]\nverdict = 'allow'\njobs = 2\n");
+        assert!(matches!(gate.reload(), Reload::New(1)));
+        assert!(gate.counts());
+        let other = signed(&key(8), Job::command(["true"]));
+        assert_eq!(judge(&[&job, &other]), Ok(()), "one of alice, one of somebody else");
+        assert_eq!(judge(&[&job, &job]), Err(Denial::NoRule));
+        std::fs::remove_file(folder.path().join("policy.toml")).unwrap();
+        assert!(matches!(gate.reload(), Reload::New(0)));
+        assert_eq!(judge(&[]), Ok(()));
+    }
+}
