@@ -47,8 +47,11 @@ pub struct Mailbox<P: Protocol> {
 pub struct Completion<P: Protocol> {
     mailbox: Mailbox<P>,
     /// Who wants to see the outcome before the node does.
-    seen: Option<Box<dyn FnOnce(&P::Outcome) + Send>>,
+    seen: Option<Seen<P::Outcome>>,
 }
+
+/// Sees an outcome.
+type Seen<O> = Box<dyn FnOnce(&O) + Send>;
 
 /// The driver's end of a mailbox; dropped, it stops the mailbox.
 pub(crate) struct Inbox<P: Protocol> {
