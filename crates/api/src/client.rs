@@ -16,6 +16,7 @@ use crate::job::{JobPage, JobStatus, Until, Why};
 use crate::logs::LogQuery;
 use crate::problem::Problem;
 use crate::trust::{OrganisationForm, Reach, RevokeForm, Text, TrustView, VouchForm};
+use crate::usage::UsageView;
 use crate::{ENVELOPE, PREFIX};
 
 /// How long an answer may take, beyond what was asked to be waited for.
@@ -203,6 +204,11 @@ impl Client {
     /// What the node knows of users and organisations.
     pub fn trusted(&self) -> Result<TrustView, ClientError> {
         self.read(self.get("/trust").call())
+    }
+
+    /// What users have used of the grid.
+    pub fn usage(&self) -> Result<UsageView, ClientError> {
+        self.read(self.get("/usage").call())
     }
 
     /// A pass for a user whom the node vouches for.

@@ -13,6 +13,7 @@ pub mod logs;
 pub mod problem;
 pub mod secret;
 pub mod trust;
+pub mod usage;
 
 pub use client::{Client, ClientError, JobQuery};
 pub use grid::{
@@ -26,6 +27,7 @@ pub use job::{
 pub use logs::{LogQuery, Stream, UnknownStream};
 pub use problem::Problem;
 pub use trust::{OrganisationForm, Reach, RevokeForm, RevokedView, Text, TrustView, VouchForm};
+pub use usage::{HostUsage, UsageView, Used};
 
 /// What every path begins with: the version of the interface.
 pub const PREFIX: &str = "/v1";

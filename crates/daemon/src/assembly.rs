@@ -2,6 +2,8 @@
 //!
 //! The one place that knows which part stands behind which trait.
 
+mod clerk;
+
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -13,6 +15,7 @@ use std::thread;
 use data_encoding::HEXLOWER;
 use rand::SeedableRng;
 use shoal_api::{Home, HomeError};
+use shoal_model::job::MAX_ORGANISATIONS;
 use shoal_protocols::Chance;
 use shoal_protocols::node::{self, Config, Gate, Judge, Node, Phase};
 use tokio::net::TcpListener;
@@ -20,10 +23,12 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use crate::audit::{Audit, Kind, Record};
 use crate::cabinet::{Cabinet, CabinetError, SqliteCabinet};
 use crate::clock::Clock;
 use crate::driver::{Driver, Fault, Running};
 use crate::elsewhere::grid::{Desk, Peers};
+use crate::executor::audited::Audited;
 use crate::executor::process::{self, Launch, Process};
 use crate::home::{self, Room};
 use crate::identity::{Identity, IdentityError};
@@ -35,7 +40,7 @@ use crate::service::{Parts, Service, Setting};
 use crate::settings::{GridSettings, MachineSettings, Settings, SettingsError};
 use crate::store::sqlite::Sqlite;
 use crate::trust::Trust;
-use crate::trust::gate::{Gatekeeper, Reload};
+use crate::trust::gate::Gatekeeper;
 use crate::trust::policy::{Policy, PolicyError};
 use crate::{driver, http, store};
 
@@ -43,8 +48,6 @@ use crate::{driver, http, store};
 const THREADS: usize = 2;
 /// Nodes of earlier lives that are met again.
 const KNOWN_MAX: usize = 20;
-/// How often the policy's file is looked at.
-const POLICY_EVERY: std::time::Duration = std::time::Duration::from_secs(2);
 /// Bytes of a token.
 const TOKEN_BYTES: usize = 32;
 
@@ -244,6 +247,14 @@ pub fn start(options: Options) -> Result<Station, StartError> {
             .map_err(|error| StartError::Policy { path: Policy::path(&folder), source: error })?,
     );
 
+    let more = MAX_ORGANISATIONS.saturating_sub(machine.refuses.len());
+    machine.refuses.extend(gate.policy().refuses().into_iter().take(more));
+    let audit = Audit::open(&folder).map_err(|source| StartError::Io { doing: "open audit.log", source })?;
+    let audit = Arc::new(audit);
+    let opened_with = format!("shoal {}, node {me}", env!("CARGO_PKG_VERSION"));
+    audit.note(started, Record::new(Kind::Opened, opened_with));
+    clerk::write_revocations(&gate, &audit, clock);
+
     let history = Arc::new(History::open(&folder.join("history"), started)?);
     let listener = runtime
         .block_on(TcpListener::bind(listen))
@@ -260,7 +271,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let executor = Process::open(process::Setup { names, keep, ..process::Setup::new(&folder, launch) })?;
     let config =
         Config { overlay: recipe.overlay(), work: Some(Box::new(work(&machine, recipe, &settings, &gate))) };
-    let reports = Arc::clone(&history);
+    let (reports, written) = (Arc::clone(&history), Arc::clone(&audit));
     let driver = Driver::<Node>::new(driver::Setup {
         me,
         config,
@@ -269,9 +280,10 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         clock,
         store: Box::new(opened.store),
         network: network.line(),
-        executor: Box::new(executor),
+        executor: Box::new(Audited::new(Box::new(executor), Arc::clone(&audit), Arc::clone(&gate), clock)),
         reports: Box::new(move |at, event| {
             tracing::debug!("{event:?}");
+            clerk::write_event(&written, me, at, &event);
             reports.note(at, event);
         }),
     });
@@ -321,7 +333,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     };
     station.watch_for_leave();
     station.runtime.spawn(Arc::clone(&station.service).compare_notices());
-    station.runtime.spawn(watch_policy(gate));
+    station.runtime.spawn(clerk::watch_policy(gate, audit, clock));
     Ok(station)
 }
 
@@ -470,19 +482,6 @@ fn work(
         limit_default: settings.limit_default(),
         eager: true,
         gate: Gate::with(Arc::clone(gate) as Arc<dyn Judge>),
-    }
-}
-
-/// Takes a new policy over as soon as it is there, and says so.
-async fn watch_policy(gate: Arc<Gatekeeper>) {
-    let mut every = tokio::time::interval(POLICY_EVERY);
-    loop {
-        every.tick().await;
-        match gate.reload() {
-            Reload::Same => {}
-            Reload::New(rules) => tracing::info!("a new policy counts, with {rules} rules"),
-            Reload::Broken(error) => tracing::error!("policy.toml: {error}; the policy before it stays"),
-        }
     }
 }
 

@@ -46,7 +46,12 @@ pub struct Mailbox<P: Protocol> {
 /// The right to say once what came of an action. Dropped, it was an action that is fire-and-forget.
 pub struct Completion<P: Protocol> {
     mailbox: Mailbox<P>,
+    /// Who wants to see the outcome before the node does.
+    seen: Option<Seen<P::Outcome>>,
 }
+
+/// Sees an outcome.
+type Seen<O> = Box<dyn FnOnce(&O) + Send>;
 
 /// The driver's end of a mailbox; dropped, it stops the mailbox.
 pub(crate) struct Inbox<P: Protocol> {
@@ -117,7 +122,7 @@ impl<P: Protocol> Mailbox<P> {
 
     /// Makes the right to end one action.
     pub fn completion(&self) -> Completion<P> {
-        Completion { mailbox: self.clone() }
+        Completion { mailbox: self.clone(), seen: None }
     }
 
     /// Has the node stop, once it has handled what came before.
@@ -144,10 +149,18 @@ impl<P: Protocol> Clone for Mailbox<P> {
 }
 
 impl<P: Protocol> Completion<P> {
+    /// The same, with somebody who sees the outcome first.
+    pub fn watched(self, seen: impl FnOnce(&P::Outcome) + Send + 'static) -> Completion<P> {
+        Completion { seen: Some(Box::new(seen)), ..self }
+    }
+
     /// Says what came of the action. A node that has stopped hears of it from its executor in its next life.
     ///
     /// Never refused for want of room: there are no more of these than actions under way.
     pub fn complete(self, outcome: P::Outcome) {
+        if let Some(seen) = self.seen {
+            seen(&outcome);
+        }
         if let Ok(queue) = self.mailbox.shared.open() {
             self.mailbox.shared.put(queue, Entry::Input(Input::Done(outcome)));
         }

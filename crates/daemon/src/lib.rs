@@ -65,6 +65,7 @@
 //! tasks, which is to stay small, and the stories of jobs keep a [`Journal`], a plain file.
 
 pub mod assembly;
+pub mod audit;
 pub mod cabinet;
 pub mod clock;
 pub mod doctor;

@@ -52,12 +52,15 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let path = home.path().join(audit::AUDIT_FILE);
     let whole = read.map_err(|error| Error::user(format!("cannot read {}: {error}", path.display())))?;
     let broken = |broken: audit::BrokenChain| {
-        Error::config(format!("{}: {broken}", path.display())).hint("the records before it are as they were written")
+        Error::config(format!("{}: {broken}", path.display()))
+            .hint("the records before it are as they were written")
     };
     match arguments.command {
         Some(Command::Verify) => {
             let whole: Whole = whole.map_err(broken)?;
-            context.output.print(&whole, || format!("{} records, the last hash is {}", whole.records, whole.hash))
+            context
+                .output
+                .print(&whole, || format!("{} records, the last hash is {}", whole.records, whole.hash))
         }
         None => {
             let clock = Clock::read();
@@ -91,10 +94,16 @@ pub fn usage(arguments: &UsageArguments, context: &Context) -> Result<(), Error>
     }
     let sums: Vec<Sum> = sums
         .into_iter()
-        .map(|(name, (tasks, millis, hosts))| Sum { name, tasks, core_seconds: millis as f64 / 1_000.0, hosts })
+        .map(|(name, (tasks, millis, hosts))| Sum {
+            name,
+            tasks,
+            core_seconds: millis as f64 / 1_000.0,
+            hosts,
+        })
         .collect();
     context.output.print(&sums, || {
-        let line = |sum: &Sum| format!("{}  {} tasks  {:.1} core seconds", sum.name, sum.tasks, sum.core_seconds);
+        let line =
+            |sum: &Sum| format!("{}  {} tasks  {:.1} core seconds", sum.name, sum.tasks, sum.core_seconds);
         sums.iter().map(line).collect::<Vec<_>>().join("\n")
     })
 }

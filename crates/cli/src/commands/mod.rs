@@ -1,6 +1,7 @@
 //! The commands, in the shape of the command tree: a folder for each that has commands of its own.
 
 mod act;
+mod audit;
 mod bench;
 mod calendar;
 mod completions;
@@ -49,6 +50,10 @@ pub enum Command {
     /// What this machine's owner allows
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Show what was done on this node and for whom, or check that nobody has changed it
+    Audit(audit::Arguments),
+    /// Sum up what users or organisations have used of the grid
+    Usage(audit::UsageArguments),
     /// Submit a job, show its output, and end with its exit code
     Run(run::Arguments),
     /// Submit a job, and print its id, its planned start and its nodes
@@ -102,6 +107,8 @@ impl Command {
             Command::User(command) => command.run(context)?,
             Command::Org(command) => command.run(context)?,
             Command::Policy(command) => command.run(context)?,
+            Command::Audit(arguments) => audit::run(&arguments, context)?,
+            Command::Usage(arguments) => audit::usage(&arguments, context)?,
             Command::Run(arguments) => return run::run(arguments, context),
             Command::Submit(arguments) => submit::run(arguments, context)?,
             Command::Status(arguments) => status::run(&arguments, context)?,

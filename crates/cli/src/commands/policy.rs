@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use shoal_daemon::settings::{LIMIT_DEFAULT, Settings};
-use shoal_daemon::trust::policy::{Case, Policy};
+use shoal_daemon::trust::policy::{Case, Policy, Verdict};
 use shoal_daemon::trust::text::read_key;
 use shoal_model::Name;
 
@@ -21,7 +21,8 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The user's name
-    user: Name,
+    #[arg(value_name = "USER")]
+    whose: Name,
     /// The user's organisation; none if it is left out
     #[arg(long, value_name = "NAME")]
     of: Option<Name>,
@@ -47,7 +48,7 @@ struct Shown {
 impl Command {
     /// Does it.
     pub fn run(self, context: &Context) -> Result<(), Error> {
-        let Command::Check(Arguments { user, of, key, beside, what }) = self;
+        let Command::Check(Arguments { whose, of, key, beside, what }) = self;
         let home = context.home()?;
         let settings = Settings::load(home.path()).map_err(|error| Error::config(error.to_string()))?;
         let settings = settings.unwrap_or_default();
@@ -63,7 +64,7 @@ impl Command {
         let mut own: Vec<Option<Name>> = vec![settings.machine.organisation.clone()];
         own.extend(member);
         let verdict = policy.judge(&Case {
-            user: &user,
+            user: &whose,
             key: key.as_ref(),
             organisation: of.as_ref(),
             resources: &job.resources,
@@ -73,8 +74,8 @@ impl Command {
             own: &own,
         });
         let line = match verdict {
-            shoal_daemon::trust::policy::Verdict::Rule { line, .. } => Some(line),
-            shoal_daemon::trust::policy::Verdict::Default { .. } => None,
+            Verdict::Rule { line, .. } => Some(line),
+            Verdict::Default { .. } => None,
         };
         let shown = Shown { allowed: verdict.answer().is_ok(), line, verdict: verdict.to_string() };
         context.output.print(&shown, || shown.verdict.clone())

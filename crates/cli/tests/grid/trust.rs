@@ -228,3 +228,41 @@ fn broken_policy_keeps_the_old_one_and_a_node_does_not_start_with_one() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("policy.toml: line 2"), "{said}");
 }
+
+#[test]
+fn what_was_done_is_written_down_and_a_changed_record_is_named() {
+    let mut node = Node::start(&[]);
+    let alice = Person::at(&node);
+    alice.says(&["user", "new", "alice"]);
+    alice.says(&["run", "--", "sleep", "0.3"]);
+    policy(&node, "[[rules]]\nverdict = 'deny'\n");
+    wait_until("the policy counts", || {
+        let job = alice.submit(&["--time", "10s"], "true");
+        (!alice.tries(&["wait", "--timeout", "2s", &job]).status.success()).then_some(())
+    });
+    alice.says(&["user", "revoke", &alice.key()]);
+    let kinds = || -> Vec<String> {
+        let records = node.json(&["audit"]);
+        records.as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    for kind in ["opened", "submitted", "started", "ended", "policy", "refused", "revoked"] {
+        wait_until(&format!("`{kind}` is written down"), || {
+            kinds().iter().any(|one| one == kind).then_some(())
+        });
+    }
+    let used = node.json(&["usage", "--by", "user"]);
+    let mine =
+        used.as_array().unwrap().iter().find(|sum| sum["name"] == "alice").expect("alice used something");
+    assert!(mine["core_seconds"].as_f64().unwrap() > 0.2, "{used}");
+    assert_eq!(node.json(&["usage", "--by", "organisation"])[0]["name"], "-");
+
+    node.says(&["audit", "verify"]);
+    node.stop();
+    let path = node.home().join("audit.log");
+    let sound = std::fs::read_to_string(&path).unwrap();
+    let place = sound.lines().position(|line| line.contains("\"started\"")).unwrap() + 1;
+    std::fs::write(&path, sound.replacen("\"user\":\"alice\"", "\"user\":\"malice\"", 1)).unwrap();
+    let output = node.shoal(&["audit", "verify"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains(&format!("record {place} is broken")), "{said}");
+}

@@ -139,6 +139,8 @@ pub enum Question {
         /// Of all of ours.
         digest: String,
     },
+    /// See [`shoal_api::HostUsage`].
+    Usage,
     /// Something new.
     Notice {
         /// The notice.
@@ -283,6 +285,7 @@ impl Question {
             | Question::Machine
             | Question::Notices { .. }
             | Question::Notice { .. }
+            | Question::Usage
             | Question::Calendar { .. } => PATIENCE,
         }
     }

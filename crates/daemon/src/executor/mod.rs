@@ -1,5 +1,6 @@
 //! Does what only a machine can do, and says later what came of it.
 
+pub mod audited;
 pub mod pretend;
 pub mod process;
 pub mod raw;

@@ -92,6 +92,7 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(node::ticket))
         .routes(routes!(node::leave))
         .routes(routes!(trust::trusted))
+        .routes(routes!(trust::usage))
         .routes(routes!(trust::vouch))
         .routes(routes!(trust::organisation))
         .routes(routes!(trust::revoke))

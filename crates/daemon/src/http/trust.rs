@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use shoal_api::{OrganisationForm, Problem, Reach, RevokeForm, Text, TrustView, VouchForm};
+use shoal_api::{OrganisationForm, Problem, Reach, RevokeForm, Text, TrustView, UsageView, VouchForm};
 
 use super::Shared;
 use crate::elsewhere::Reply;
@@ -20,6 +20,12 @@ fn read<T>(given: Given<T>) -> Result<T, Wrong> {
 #[utoipa::path(get, path = "/v1/trust", tag = "users", responses((status = 200, body = TrustView)))]
 pub(super) async fn trusted(State(shared): State<Shared>) -> Answer {
     Ok(Reply::json(200, &shared.service.trusted()?))
+}
+
+/// What users have used of the grid, as each host that answers has signed it
+#[utoipa::path(get, path = "/v1/usage", tag = "users", responses((status = 200, body = UsageView)))]
+pub(super) async fn usage(State(shared): State<Shared>) -> Answer {
+    Ok(Reply::json(200, &shared.service.usage().await?))
 }
 
 /// A pass for a user whom this node vouches for

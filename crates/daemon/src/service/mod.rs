@@ -19,6 +19,7 @@ mod respond;
 pub mod story;
 mod submit;
 mod trust;
+mod usage;
 pub mod view;
 mod why;
 pub mod words;

@@ -49,6 +49,7 @@ impl Service {
             Question::Node => Reply::json(200, &self.node().await?),
             Question::Machine => Reply::json(200, &self.setting.machine),
             Question::Notices { digest } => Reply::json(200, &self.notices(&digest)?),
+            Question::Usage => Reply::json(200, &self.own_usage()?),
             Question::Notice { text } => Reply::json(200, &self.take_notice(&Text { text })?),
             Question::Calendar { span_ms } => {
                 Reply::json(200, &self.calendar(Span::from_millis(span_ms)).await?)

@@ -23,7 +23,7 @@ const COMPARE_EVERY: Duration = Duration::from_secs(5);
 const VOUCHED_MOST: Span = Span::from_hours(366 * 24);
 
 impl Service {
-    fn gatekeeper(&self) -> Result<&Arc<Gatekeeper>, Wrong> {
+    pub(super) fn gatekeeper(&self) -> Result<&Arc<Gatekeeper>, Wrong> {
         self.gate.as_ref().ok_or_else(|| Wrong::unavailable("this node knows no users"))
     }
 

@@ -17,7 +17,7 @@ pub mod text;
 pub mod user;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard};
 
 use shoal_model::envelope::{Envelope, Pass, PublicKey};
 use shoal_model::{Name, Span, Time};
@@ -25,7 +25,7 @@ use shoal_protocols::node::Denial;
 
 use crate::cabinet::{Cabinet, CabinetError};
 use crate::clock::Clock;
-use crate::identity::signed_by;
+use crate::identity::{Identity, signed_by};
 use crate::membership::{Grid, GridId};
 use notice::{Notice, NoticeError, Said, Voice};
 use pass::{Bearer, Statement};
@@ -52,7 +52,12 @@ pub struct Trust {
     known: RwLock<Known>,
     /// One at a time: two keys must not both find a name free.
     desk: Mutex<()>,
+    /// Who wants to hear of what is new.
+    hears: OnceLock<Hears>,
 }
+
+/// Hears of what is new.
+type Hears = Box<dyn Fn(&Said) + Send + Sync>;
 
 #[derive(Default)]
 struct Known {
@@ -101,7 +106,14 @@ impl Trust {
             }
         }
         let kept = cabinet.list(NOTICES)?;
-        let trust = Trust { grid, cabinet, clock, known: RwLock::new(known), desk: Mutex::new(()) };
+        let trust = Trust {
+            grid,
+            cabinet,
+            clock,
+            known: RwLock::new(known),
+            desk: Mutex::new(()),
+            hears: OnceLock::new(),
+        };
         let notices: Vec<Notice> = kept.iter().filter_map(|(_, bytes)| Notice::from_bytes(bytes)).collect();
         // Those that say whose key is whose come first: others are signed by such keys.
         let (organisations, others): (Vec<Notice>, Vec<Notice>) = notices
@@ -113,6 +125,18 @@ impl Trust {
             }
         }
         Ok(trust)
+    }
+
+    /// Has somebody hear of every notice that is new from now on.
+    pub fn tell(&self, hears: impl Fn(&Said) + Send + Sync + 'static) {
+        if self.hears.set(Box::new(hears)).is_err() {
+            tracing::warn!("a second listener to notices hears nothing");
+        }
+    }
+
+    /// The key that this node signs with.
+    pub(crate) fn identity(&self) -> &Identity {
+        self.grid.identity()
     }
 
     /// Which grid.
@@ -178,7 +202,11 @@ impl Trust {
             }
         }
         self.cabinet.put(NOTICES, &key, &bytes).map_err(|error| NoticeError::Unkept(error.to_string()))?;
+        let said = notice.says().map(|(said, _)| said);
         self.take(notice)?;
+        if let (Some(hears), Some(said)) = (self.hears.get(), said) {
+            hears(&said);
+        }
         Ok(true)
     }
 

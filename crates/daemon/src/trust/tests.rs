@@ -1,3 +1,5 @@
+//! Names, notices and revocations as a node keeps and hears them.
+
 use std::sync::Arc;
 
 use shoal_model::{Name, Span};
@@ -72,7 +74,7 @@ fn organisation_revokes_its_own_passes_and_no_others() {
     first.trust_organisation(name("lab-b"), key(5).public()).unwrap();
     let said = Said::RevokedUser(key(9).public());
     first.add(Notice::by_organisation(&key(5), first.grid(), said, first.clock.now())).unwrap();
-    let bearer = |organisation: &str, issuer: &crate::identity::Identity, by_organisation| Bearer {
+    let bearer = |organisation: &str, issuer: &Identity, by_organisation| Bearer {
         key: key(9).public(),
         name: name("alice"),
         organisation: organisation.parse().ok(),

@@ -1,12 +1,14 @@
-//! I12: nothing starts on a machine whose owner denies it; and owners that do, for storms.
+//! I12: nothing is promised or starts on a machine whose owner denies it; and owners that do, for storms.
 //!
 //! What an owner denies is written on the machine, as labels: `denies` names a user, `denies-from` a second from which
 //! on. The judge of a simulated node reads them there, and so does the checker, each by itself.
 
 use std::sync::Arc;
 
-use shoal_model::{Job, JobId, Machine, Span, Time};
-use shoal_protocols::node::{Action, Ask, Denial, Gate, Judge, Node};
+use shoal_model::{Job, JobId, Machine, NodeId, Span, Time};
+use shoal_protocols::commit::two_phase;
+use shoal_protocols::node::{Action, Ask, Brief, Denial, Gate, Judge, Node, Record};
+use shoal_protocols::scheduling::aria;
 
 use super::{Broken, Check, Known, View};
 use crate::world::{Saw, Sight};
@@ -42,7 +44,16 @@ fn denied_from(machine: &Machine, job: &Job) -> Option<Time> {
     Some(Time::from_secs(from.unwrap_or_default()))
 }
 
-/// Watches what starts where.
+/// Nothing is promised to a job that was denied all along.
+fn unpromised(at: Time, node: NodeId, brief: &Brief, denied: Option<Time>) -> Result<(), Broken> {
+    if denied == Some(Time::ZERO) {
+        let what = "it has a place, and the owner denies it";
+        return Err(Broken::new(at, what).on(node).of(brief.job()));
+    }
+    Ok(())
+}
+
+/// Watches what starts where, and what is promised.
 #[derive(Default)]
 pub struct Denied;
 
@@ -53,17 +64,33 @@ impl Check for Denied {
 
     fn see(&mut self, sight: &Sight<Node>, known: &Known<'_>) -> Result<(), Broken> {
         let Sight { at, node, ref saw } = *sight;
-        let Saw::Act(Action::Start { task, brief, .. }) = saw else { return Ok(()) };
-        let from = known.machines.get(&node).and_then(|machine| denied_from(machine, brief.envelope.job()));
-        // A start is decided before it is on disk, by the node's own clock.
-        let decided =
-            known.local(node, at) - known.bounds.slow_disk - known.clocks_apart() - Span::from_secs(1);
-        match from {
-            Some(from) if from == Time::ZERO || decided > from => {
-                let what = format!("rank {} starts, and the owner denies it since {from}", task.rank.0);
-                Err(Broken::new(at, what).on(node).of(task.job))
+        let denied = |brief: &Brief| denied_from(known.machines.get(&node)?, brief.envelope.job());
+        match saw {
+            Saw::Act(Action::Start { task, brief, .. }) => {
+                // A start is decided before it is on disk, by the node's own clock.
+                let slack = known.bounds.slow_disk + known.clocks_apart() + Span::from_secs(1);
+                let decided = known.local(node, at) - slack;
+                let late = |from: &Time| *from == Time::ZERO || decided > *from;
+                denied(brief).filter(late).map_or(Ok(()), |from| {
+                    let what = format!("rank {} starts, and the owner denies it since {from}", task.rank.0);
+                    Err(Broken::new(at, what).on(node).of(task.job))
+                })
             }
-            Some(_) | None => Ok(()),
+            Saw::Save(Record::Commit(two_phase::Record::Lock(lock))) => {
+                lock.brief.as_ref().map_or(Ok(()), |brief| unpromised(at, node, brief, denied(brief)))
+            }
+            Saw::Save(Record::Aria(aria::Record::Seat(seat))) => {
+                unpromised(at, node, &seat.brief, denied(&seat.brief))
+            }
+            Saw::Save(_)
+            | Saw::Act(_)
+            | Saw::Done(_)
+            | Saw::Event(_)
+            | Saw::Erase(_)
+            | Saw::Send(..)
+            | Saw::Crash
+            | Saw::DiskLost
+            | Saw::Restart => Ok(()),
         }
     }
 

@@ -158,7 +158,7 @@ fn node_that_fails_before_the_start_is_replaced() {
 fn owner_that_does_not_serve_an_organisation_is_not_asked_to() {
     let machine = |number: usize| {
         let mut machine = plain(number);
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             machine.refuses.insert("biology".parse().unwrap());
         }
         machine

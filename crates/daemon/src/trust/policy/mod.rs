@@ -162,6 +162,25 @@ impl Policy {
         Verdict::Default { allows }
     }
 
+    /// The organisations of which no job is ever allowed: what others are told, so that they need not ask.
+    pub fn refuses(&self) -> BTreeSet<Name> {
+        let mut refused = BTreeSet::new();
+        for (place, rule) in self.rules.iter().enumerate() {
+            let whole =
+                !rule.allows && rule.hours.is_none() && rule.who.users.is_none() && rule.who.keys.is_none();
+            for name in rule.who.organisations.iter().flatten().flatten().filter(|_| whole) {
+                let speaks = |earlier: &Rule| {
+                    let names = earlier.who.organisations.as_ref();
+                    earlier.allows && names.is_none_or(|names| names.contains(&Some(name.clone())))
+                };
+                if !self.rules.iter().take(place).any(speaks) {
+                    refused.insert(name.clone());
+                }
+            }
+        }
+        refused
+    }
+
     /// Whether it depends on how many jobs a user has.
     pub fn counts(&self) -> bool {
         self.rules.iter().any(|rule| rule.limits.jobs.is_some())

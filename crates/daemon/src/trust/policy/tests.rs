@@ -1,3 +1,5 @@
+//! Rules as owners write them, and what comes of jobs.
+
 use super::*;
 
 fn name(text: &str) -> Name {
@@ -103,6 +105,17 @@ fn those_without_an_organisation_are_named_by_a_dash() {
     };
     assert_eq!(policy.judge(&case(None)), Verdict::Rule { line: 1, allows: false });
     assert!(Policy::default().judge(&case(None)).answer().is_ok(), "its own people have none either");
+}
+
+#[test]
+fn organisations_that_are_denied_whatever_comes_are_announced() {
+    let rule = |verdict: &str, who: &str| format!("[[rules]]\nverdict = '{verdict}'\n{who}\n");
+    let text = rule("allow", "users = ['alice']\norganisations = ['lab-b']")
+        + &rule("deny", "organisations = ['lab-b', 'lab-c', '-']")
+        + &rule("deny", "organisations = ['lab-d']\nhours = ['sat-sun']");
+    let refuses: Vec<String> =
+        Policy::read(&text).unwrap().refuses().iter().map(ToString::to_string).collect();
+    assert_eq!(refuses, ["lab-c"], "of lab-b and lab-d some may be allowed");
 }
 
 #[test]

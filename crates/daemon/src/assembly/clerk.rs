@@ -1,0 +1,73 @@
+//! Looks after the policy's file, and has written down what concerns who may do what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shoal_model::{NodeId, Time};
+use shoal_protocols::node::Event;
+
+use crate::audit::{Audit, Kind, Record};
+use crate::clock::Clock;
+use crate::trust::gate::{Gatekeeper, Reload};
+use crate::trust::notice::Said;
+use crate::trust::text::write_key;
+
+/// How often the policy's file is looked at.
+const POLICY_EVERY: Duration = Duration::from_secs(2);
+
+/// Takes a new policy over as soon as it is there, and says so.
+pub(super) async fn watch_policy(gate: Arc<Gatekeeper>, audit: Arc<Audit>, clock: Clock) {
+    let mut every = tokio::time::interval(POLICY_EVERY);
+    loop {
+        every.tick().await;
+        let text = match gate.reload() {
+            Reload::Same => continue,
+            Reload::New(rules) => {
+                let text = format!("a new policy counts, with {rules} rules");
+                tracing::info!("{text}");
+                text
+            }
+            Reload::Broken(error) => {
+                let text = format!("policy.toml: {error}; the policy before it stays");
+                tracing::error!("{text}");
+                text
+            }
+        };
+        audit.note(clock.now(), Record::new(Kind::Policy, text));
+    }
+}
+
+/// Has revocations written down as they are heard of.
+pub(super) fn write_revocations(gate: &Gatekeeper, audit: &Arc<Audit>, clock: Clock) {
+    let audit = Arc::clone(audit);
+    gate.trust().tell(move |said| {
+        let text = match said {
+            Said::RevokedUser(key) => write_key(key),
+            Said::RevokedPass(serial) => format!("pass {serial}"),
+            Said::Organisation(..) => return,
+        };
+        audit.note(clock.now(), Record::new(Kind::Revoked, text));
+    });
+}
+
+/// Writes down what a node tells, as far as it concerns who may do what.
+pub(super) fn write_event(audit: &Audit, me: NodeId, at: Time, event: &Event) {
+    let (kind, job, text) = match event {
+        Event::Accepted(job) => (Kind::Submitted, job, "accepted here".to_owned()),
+        Event::Refused(job, why) => (Kind::Refused, job, why.to_string()),
+        Event::Denied { job, by, why } if *by == me => (Kind::Refused, job, why.to_string()),
+        Event::Denied { .. }
+        | Event::Waiting(..)
+        | Event::Placed(..)
+        | Event::Unplaced { .. }
+        | Event::Started(..)
+        | Event::Ended(..)
+        | Event::Held(..)
+        | Event::Suspected(_)
+        | Event::Back(_)
+        | Event::Silent(_)
+        | Event::Unwatched(_)
+        | Event::Slept(_) => return,
+    };
+    audit.note(at, Record { job: Some(job.to_string()), ..Record::new(kind, text) });
+}
