@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 
 use crate::cabinet::{Cabinet, CabinetError, SqliteCabinet};
 use crate::clock::Clock;
+use crate::depot::{self, Depot};
 use crate::driver::{Driver, Fault, Running};
 use crate::elsewhere::grid::{Desk, Peers};
 use crate::executor::process::{self, Launch, Process};
@@ -33,6 +34,7 @@ use crate::network::quic::{self, JoinError};
 use crate::service::history::History;
 use crate::service::{Parts, Service, Setting};
 use crate::settings::{GridSettings, MachineSettings, Settings, SettingsError};
+use crate::staging::Staging;
 use crate::store::sqlite::Sqlite;
 use crate::{driver, http, store};
 
@@ -155,6 +157,9 @@ pub enum StartError {
     /// Other nodes cannot reach it.
     #[error(transparent)]
     Network(#[from] quic::StartError),
+    /// Its files cannot be found.
+    #[error(transparent)]
+    Depot(#[from] depot::Error),
     /// It stopped at once.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -233,9 +238,17 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         runtime.block_on(quic::start(place.clone(), &identity, Arc::new(grid), cabinet, clock, answers))?;
     keep_port(&mut settings, &place, &network, &folder)?;
     let peers = Arc::new(Peers(network.clone()));
+    let depot = Arc::new(Depot::open(&folder)?);
+    let staging = Staging::new(me, &folder, depot, runtime.handle().clone());
+    staging.connect(Arc::clone(&peers) as _);
     let keep = settings.tasks.keep(all_cores, machine.capacity.cores);
     let names = names(&network);
-    let executor = Process::open(process::Setup { names, keep, ..process::Setup::new(&folder, launch) })?;
+    let executor = Process::open(process::Setup {
+        names,
+        keep,
+        files: Some(staging.clone()),
+        ..process::Setup::new(&folder, launch)
+    })?;
     let config =
         Config { overlay: recipe.overlay(), work: Some(Box::new(work(&machine, recipe, &settings))) };
     let reports = Arc::clone(&history);
@@ -265,7 +278,8 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let setting = Setting { me, name, home: folder, machine, recipe, limit_default, clock, started, room };
     let mailbox = running.mailbox().clone();
     let (elsewhere, tickets) = (Arc::clone(&peers) as _, peers as _);
-    let parts = Parts { setting, mailbox, history: Arc::clone(&history), elsewhere, tickets };
+    staging.tidy_up(mailbox.clone());
+    let parts = Parts { setting, mailbox, history: Arc::clone(&history), elsewhere, tickets, staging };
     let service = Arc::new(Service::new(parts));
     desk.open(Arc::clone(&service));
 

@@ -67,6 +67,7 @@
 pub mod assembly;
 pub mod cabinet;
 pub mod clock;
+pub mod depot;
 pub mod doctor;
 pub mod driver;
 pub mod elsewhere;
@@ -80,6 +81,7 @@ pub mod membership;
 pub mod network;
 pub mod service;
 pub mod settings;
+pub mod staging;
 pub mod store;
 
 pub use cabinet::{Cabinet, MemoryCabinet};
