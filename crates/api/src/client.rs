@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use shoal_model::units::SpanText;
-use shoal_model::{Envelope, Span};
+use shoal_model::{Digest, Envelope, Span};
 use ureq::http::Response;
 use ureq::typestate::{WithBody, WithoutBody};
 use ureq::{Agent, Body, RequestBuilder};
 
+use crate::files::{FileList, Held};
 use crate::grid::{CalendarView, Doctor, Info, Leaving, NodeList, Ticket};
 use crate::home::{Home, HomeError};
 use crate::job::{JobPage, JobStatus, Until, Why};
@@ -166,6 +167,50 @@ impl Client {
         }
         let response = self.answer(request.call())?;
         Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
+    }
+
+    /// How much of these files the node has.
+    pub fn held(&self, files: &[Held]) -> Result<Vec<Held>, ClientError> {
+        self.read(self.post("/files/held").send_json(files))
+    }
+
+    /// Brings a piece of a file, which begins at `piece.here`; says how much is there then.
+    pub fn bring_piece(&self, piece: &Held, bytes: &[u8]) -> Result<Held, ClientError> {
+        let request = self.agent.put(format!("{}/files/{}", self.base, piece.digest));
+        let request = request.header("authorization", &self.bearer).query("size", piece.size.to_string());
+        let request = request.query("offset", piece.here.to_string());
+        self.read(patiently(request, Span::ZERO).content_type("application/octet-stream").send(bytes))
+    }
+
+    /// Brings many small files, packed as [`crate::files::MANY_BYTES_MAX`] says.
+    pub fn bring_many(&self, packed: &[u8]) -> Result<u64, ClientError> {
+        self.read(self.post("/files").content_type("application/octet-stream").send(packed))
+    }
+
+    /// The outputs of a job.
+    pub fn files(&self, job: &str) -> Result<FileList, ClientError> {
+        self.read(self.get(&self.of_job(job, "/files")).call())
+    }
+
+    /// The bytes of a file from one on; `holders` should have it.
+    pub fn file(
+        &self,
+        digest: &Digest,
+        offset: u64,
+        holders: &[String],
+    ) -> Result<impl Read + use<>, ClientError> {
+        let request = self.get(&format!("/files/{digest}")).query("offset", offset.to_string());
+        let response = self.answer(request.query("at", holders.join(",")).call())?;
+        Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
+    }
+
+    /// The node's figures, as Prometheus reads them.
+    pub fn metrics(&self) -> Result<String, ClientError> {
+        let base = self.base.strip_suffix(PREFIX).unwrap_or(&self.base);
+        let request = self.agent.get(format!("{base}/metrics")).header("authorization", &self.bearer);
+        let mut response = self.answer(patiently(request, Span::ZERO).call())?;
+        let body = response.body_mut().with_config().limit(ANSWER_MAX);
+        body.read_to_string().map_err(|error| ClientError::Nonsense(error.to_string()))
     }
 
     /// The nodes of the grid.

@@ -178,6 +178,24 @@ pub struct JobStatus {
     /// Its tasks, as far as something is known of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskStatus>,
+    /// What is kept of what it left behind, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<OutputsView>,
+}
+
+/// What is kept of what a job left behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OutputsView {
+    /// How many files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Patterns that matched nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmatched: Vec<String>,
+    /// How many things matched and were left out: links, pipes, names that are no text.
+    #[serde(default)]
+    pub left_out: u64,
 }
 
 /// A placement.

@@ -6,6 +6,7 @@
 //! The [`Client`] knows no async runtime: a command that asks one question and ends must start in no time.
 
 pub mod client;
+pub mod files;
 pub mod grid;
 pub mod home;
 pub mod job;
@@ -16,13 +17,15 @@ pub mod trust;
 pub mod usage;
 
 pub use client::{Client, ClientError, JobQuery};
+pub use files::{FileList, FileView, Held, LeftOut, Unmatched};
 pub use grid::{
     CalendarView, Check, Doctor, Info, Leaving, MachineView, NodeList, NodeView, QueueLevel, ReservationView,
     Ticket,
 };
 pub use home::{Home, HomeError};
 pub use job::{
-    EventView, JobForm, JobPage, JobStatus, Planned, Refusals, State, TaskStatus, UnknownState, Until, Why,
+    EventView, JobForm, JobPage, JobStatus, OutputsView, Planned, Refusals, State, TaskStatus, UnknownState,
+    Until, Why,
 };
 pub use logs::{LogQuery, Stream, UnknownStream};
 pub use problem::Problem;

@@ -216,6 +216,7 @@ impl From<StartError> for Error {
             | StartError::Network(_) => config,
             StartError::Store(_)
             | StartError::Cabinet(_)
+            | StartError::Depot(_)
             | StartError::Grid(_)
             | StartError::Executor(_)
             | StartError::Fault(_)

@@ -6,6 +6,7 @@
 mod commands;
 mod context;
 mod error;
+mod files;
 mod grid;
 mod job;
 mod output;

@@ -57,3 +57,52 @@ impl Runs {
         self.0.finish_and_clear();
     }
 }
+
+/// A bar that counts bytes.
+pub struct Transfer(ProgressBar);
+
+impl Transfer {
+    /// A bar with nothing on it yet; hidden where stderr is no terminal.
+    pub fn new(what: &'static str) -> Transfer {
+        let bar = ProgressBar::new(0);
+        let style =
+            ProgressStyle::with_template("{msg} {bar:40} {bytes}/{total_bytes}  {bytes_per_sec}  {elapsed}");
+        bar.set_style(style.expect("a template that makes sense"));
+        bar.set_message(what);
+        Transfer(bar)
+    }
+
+    /// One that nobody sees.
+    #[cfg(test)]
+    pub fn hidden() -> Transfer {
+        Transfer(ProgressBar::hidden())
+    }
+
+    /// How many there are to move.
+    pub fn of(&self, bytes: u64) {
+        self.0.set_length(bytes);
+    }
+
+    /// Some were read, of nobody knows how many.
+    pub fn read(&self, bytes: u64) {
+        self.0.inc_length(bytes);
+        self.0.inc(bytes);
+    }
+
+    /// Some were moved.
+    pub fn moved(&self, bytes: u64) {
+        self.0.inc(bytes);
+    }
+
+    /// Some were there already.
+    pub fn at_least(&self, bytes: u64) {
+        if self.0.position() < bytes {
+            self.0.set_position(bytes);
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -26,6 +26,7 @@ use tokio::sync::oneshot;
 use crate::audit::{Audit, Kind, Record};
 use crate::cabinet::{Cabinet, CabinetError, SqliteCabinet};
 use crate::clock::Clock;
+use crate::depot::{self, Depot};
 use crate::driver::{Driver, Fault, Running};
 use crate::elsewhere::grid::{Desk, Peers};
 use crate::executor::audited::Audited;
@@ -38,6 +39,7 @@ use crate::network::quic::{self, JoinError};
 use crate::service::history::History;
 use crate::service::{Parts, Service, Setting};
 use crate::settings::{GridSettings, MachineSettings, Settings, SettingsError};
+use crate::staging::Staging;
 use crate::store::sqlite::Sqlite;
 use crate::trust::Trust;
 use crate::trust::gate::Gatekeeper;
@@ -171,6 +173,9 @@ pub enum StartError {
         /// What is wrong, and where.
         source: PolicyError,
     },
+    /// Its files cannot be found.
+    #[error(transparent)]
+    Depot(#[from] depot::Error),
     /// It stopped at once.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -266,9 +271,17 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let network = runtime.block_on(quic::start(place.clone(), &identity, grid, cabinet, clock, answers))?;
     keep_port(&mut settings, &place, &network, &folder)?;
     let peers = Arc::new(Peers(network.clone()));
+    let depot = Arc::new(Depot::open(&folder)?);
+    let staging = Staging::new(me, &folder, depot, runtime.handle().clone());
+    staging.connect(Arc::clone(&peers) as _);
     let keep = settings.tasks.keep(all_cores, machine.capacity.cores);
     let names = names(&network);
-    let executor = Process::open(process::Setup { names, keep, ..process::Setup::new(&folder, launch) })?;
+    let executor = Process::open(process::Setup {
+        names,
+        keep,
+        files: Some(staging.clone()),
+        ..process::Setup::new(&folder, launch)
+    })?;
     let config =
         Config { overlay: recipe.overlay(), work: Some(Box::new(work(&machine, recipe, &settings, &gate))) };
     let (reports, written) = (Arc::clone(&history), Arc::clone(&audit));
@@ -299,12 +312,14 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let setting = Setting { me, name, home: folder, machine, recipe, limit_default, clock, started, room };
     let mailbox = running.mailbox().clone();
     let (elsewhere, tickets) = (Arc::clone(&peers) as _, peers as _);
+    staging.tidy_up(mailbox.clone());
     let parts = Parts {
         setting,
         mailbox,
         history: Arc::clone(&history),
         elsewhere,
         tickets,
+        staging,
         gate: Some(Arc::clone(&gate)),
     };
     let service = Arc::new(Service::new(parts));

@@ -68,6 +68,7 @@ pub mod assembly;
 pub mod audit;
 pub mod cabinet;
 pub mod clock;
+pub mod depot;
 pub mod doctor;
 pub mod driver;
 pub mod elsewhere;
@@ -81,6 +82,7 @@ pub mod membership;
 pub mod network;
 pub mod service;
 pub mod settings;
+pub mod staging;
 pub mod store;
 pub mod trust;
 

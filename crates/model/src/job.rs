@@ -22,7 +22,9 @@ use serde::{Deserialize, Serialize};
 
 pub use after::{After, Ended, MAX_DEPENDENCIES, ParseAfterError};
 pub use array::{Array, ArrayError, IndexRange, MAX_ARRAY_INDEX, MAX_ARRAY_RANGES, MAX_ARRAY_TASKS};
-pub use files::{Files, MAX_FILES, MAX_PATH_BYTES, PathError, Staged};
+pub use files::{
+    Content, Files, Kind, MAX_FILES, MAX_PATH_BYTES, PathError, Pattern, Staged, TASK_FILES, check_inside,
+};
 pub use requires::{MAX_ORGANISATIONS, Requires};
 
 use crate::constraint::Constraint;
@@ -234,6 +236,17 @@ pub enum JobError {
         field: &'static str,
         /// The place inside the job's folder.
         path: Box<str>,
+    },
+    /// An input where the task itself has something.
+    #[error("`in` brings `{0}`, and every task has a file of that name of its own: give it another name")]
+    TaskFile(Box<str>),
+    /// An input below one that may be no folder.
+    #[error("`in` brings both `{other}` and `{path}`, which lies in it")]
+    WithinFile {
+        /// The place inside the job's folder.
+        path: Box<str>,
+        /// What it lies in.
+        other: Box<str>,
     },
 }
 

@@ -8,10 +8,11 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::digest::Digest;
 use crate::envelope::{Envelope, Nonce, Pass, PublicKey, Signature};
 use crate::honours::Field;
 use crate::id::JobId;
-use crate::job::{After, Array, Ended, IndexRange, Job, Mode, Requires, Staged};
+use crate::job::{After, Array, Content, Ended, IndexRange, Job, Kind, Mode, Requires, Staged};
 use crate::machine::{Labels, Machine, Speed};
 use crate::matching::Needs;
 use crate::resources::Resources;
@@ -126,7 +127,12 @@ pub(crate) fn set(job: &mut Job, field: Field, pick: u32) {
     let require = |job: &mut Job, change: &dyn Fn(&mut Requires)| {
         change(Arc::make_mut(job.requires.get_or_insert_default()));
     };
-    let file = || Staged::new(name.as_str(), "/elsewhere").unwrap();
+    let file = || {
+        let staged = Staged::new(name.as_str(), "/elsewhere").unwrap();
+        let kind = [Kind::File, Kind::Program, Kind::Folder, Kind::File][pick as usize % 4];
+        let content = Content { kind, size: u64::from(pick), digest: Digest([pick as u8; 32]) };
+        if pick.is_multiple_of(2) { staged.with(content) } else { staged }
+    };
     match field {
         Field::Nodes => job.nodes = NonZeroU32::new(pick + 2).unwrap(),
         Field::Cores => job.resources.cores = Thousandths::whole(pick + 2),
@@ -168,7 +174,9 @@ pub(crate) fn set(job: &mut Job, field: Field, pick: u32) {
             job.environment = Some(Box::new([("THREADS".to_owned(), pick.to_string())].into()));
         }
         Field::Inputs => job.files.get_or_insert_default().inputs = vec![file()],
-        Field::Outputs => job.files.get_or_insert_default().outputs = vec![file()],
+        Field::Outputs => {
+            job.files.get_or_insert_default().outputs = vec![format!("{name}/*").parse().unwrap()];
+        }
         Field::Name => job.name = Some(format!("run {pick}").parse().unwrap()),
         Field::User => job.user = Some(name),
         Field::Organisation => job.organisation = Some(name),

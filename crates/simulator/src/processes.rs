@@ -87,6 +87,8 @@ fn parse_seconds(text: &str) -> Option<Span> {
 impl<P: Protocol + NodeLayer> Executor<P> for Processes {
     fn perform(&mut self, now: Time, clock: &Clock, action: Action) -> Vec<(Span, Outcome)> {
         match action {
+            // In a simulation all files are everywhere.
+            Action::Stage { .. } => Vec::new(),
             Action::Start { task, brief, stop_at, short } => {
                 let (takes, code) = run(&brief.envelope.job().work, self.speed);
                 let limit = clock.world_at_local(stop_at).since(now);

@@ -7,6 +7,7 @@ mod calendar;
 mod completions;
 mod demo;
 mod doctor;
+mod get;
 mod leave;
 mod logs;
 mod man;
@@ -62,6 +63,8 @@ pub enum Command {
     Status(status::Arguments),
     /// Print what a job writes
     Logs(logs::Arguments),
+    /// Fetch the files that a job left behind (`--out`)
+    Get(get::Arguments),
     /// Wait until jobs are over, and end with their exit code
     Wait(wait::Arguments),
     /// Take jobs back
@@ -113,6 +116,7 @@ impl Command {
             Command::Submit(arguments) => submit::run(arguments, context)?,
             Command::Status(arguments) => status::run(&arguments, context)?,
             Command::Logs(arguments) => logs::run(&arguments, context)?,
+            Command::Get(arguments) => get::run(&arguments, context)?,
             Command::Wait(arguments) => return wait::run(&arguments, context),
             Command::Cancel(arguments) => act::cancel(&arguments, context)?,
             Command::Hold(arguments) => act::hold(&arguments, context)?,

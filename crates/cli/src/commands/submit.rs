@@ -10,6 +10,7 @@ use shoal_model::{Envelope, Job, Nonce, Span};
 use super::user::signer;
 use crate::context::Context;
 use crate::error::Error;
+use crate::files;
 use crate::job::{JobRef, Wanted, What};
 use crate::show::{self, Clock};
 
@@ -32,6 +33,10 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
         let Wanted { job, after, .. } = jobs.remove(0);
         let status = submit(&client, job, &after, arguments.plan.0)?;
         return context.output.print(&status, || line(&status));
+    }
+    // All of them first: what cannot be read keeps every job of the file from being submitted.
+    for wanted in &mut jobs {
+        files::bring(&client, &mut wanted.job)?;
     }
     let mut taken: Vec<JobStatus> = Vec::new();
     for Wanted { mut job, after, fellows } in jobs {
@@ -56,7 +61,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
     context.output.print(&taken, || taken.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// Submits a job, with the jobs that it is to start after.
+/// Submits a job with its files, and the jobs that it is to start after.
 pub fn submit(client: &Client, mut job: Job, after: &[JobRef], plan: Span) -> Result<JobStatus, Error> {
     if !after.is_empty() {
         let mut all = job.after.take().map(|after| *after).unwrap_or_default();
@@ -74,6 +79,7 @@ pub fn submit(client: &Client, mut job: Job, after: &[JobRef], plan: Span) -> Re
     // Named in the job, so that nodes that do not serve them need not be asked.
     job.organisation = job.organisation.or(organisation);
     job.user = job.user.or_else(|| Some(user.name().clone()));
+    files::bring(client, &mut job)?;
     let nonce = Nonce(shoal_api::secret::draw()?);
     let envelope = Envelope::new(job, nonce).map_err(|error| Error::user(error.to_string()))?;
     let envelope = user.seal(envelope);

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use shoal_model::job::{Array, Ended, Mode, Requires};
+use shoal_daemon::depot::outputs::Patterns;
+use shoal_model::job::{Array, Ended, Files, Mode, Pattern, Requires};
 use shoal_model::units::{SpanText, TimeText};
 use shoal_model::{
     Architecture, Constraint, Criterion, Expression, ExpressionError, Job, Line, Name, Size, Span, System,
@@ -14,6 +15,7 @@ use shoal_model::{
 };
 
 use crate::error::Error;
+use crate::files::input;
 
 /// What a job needs, and how it is to be run.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -60,6 +62,12 @@ pub struct Flags {
     /// Start after another job: JOB, JOB:ok or JOB:any; may be given again
     #[arg(long, value_name = "JOB[:ok|:any]")]
     after: Vec<JobRef>,
+    /// Bring a file or a folder along, under another name in the job's folder if one is given; may be given again
+    #[arg(long = "in", value_name = "PATH[=NAME]")]
+    inputs: Vec<String>,
+    /// Keep the files that match when it has ended, as in 'results/*.csv'; may be given again; see `shoal get`
+    #[arg(long = "out", value_name = "PATTERN")]
+    outputs: Vec<Pattern>,
     /// Further attempts when it fails
     #[arg(long, value_name = "N")]
     retry: Option<NonZeroU16>,
@@ -129,6 +137,8 @@ impl Flags {
             constraint: over.constraint.or(self.constraint),
             array: over.array.or(self.array),
             after: self.after.into_iter().chain(over.after).collect(),
+            inputs: and(self.inputs, over.inputs),
+            outputs: self.outputs.into_iter().chain(over.outputs).collect(),
             retry: over.retry.or(self.retry),
             at_most_once: self.at_most_once || over.at_most_once,
             name: over.name.or(self.name),
@@ -172,6 +182,13 @@ impl Flags {
         job.priority = self.priority.or(job.priority);
         job.user = self.user.or(job.user);
         job.organisation = self.organisation.or(job.organisation);
+        let mut files = job.files.take().map(|files| *files).unwrap_or_default();
+        for text in &self.inputs {
+            files.inputs.push(input(text)?);
+        }
+        files.outputs.extend(self.outputs);
+        Patterns::new(&files.outputs).map_err(|error| Error::user(format!("--out: {error}")))?;
+        job.files = (files != Files::default()).then(|| Box::new(files));
         let mut environment = job.environment.take().map(|environment| *environment).unwrap_or_default();
         environment.extend(read_environment(&self.env)?);
         job.environment = (!environment.is_empty()).then(|| Box::new(environment));

@@ -3,8 +3,8 @@
 mod time;
 
 use shoal_api::{JobStatus, State};
-use shoal_model::Span;
-use shoal_model::units::SpanText;
+use shoal_model::units::{About, SpanText};
+use shoal_model::{Size, Span};
 
 pub use time::Clock;
 
@@ -127,6 +127,12 @@ pub fn job(job: &JobStatus, clock: &Clock) -> Table {
     line("ended", at(job.ended));
     let ran = job.started.zip(job.ended).map(|(started, ended)| span(ended.0.since(started.0)));
     line("ran for", ran);
+    if let Some(outputs) = &job.outputs {
+        let bytes = About::Up(Size::from_bytes(outputs.bytes));
+        line("files", Some(format!("{} with {bytes}: `shoal get {}`", outputs.files, short(job))));
+        line("left out", Some(outputs.left_out).filter(|count| *count > 0).map(|count| count.to_string()));
+        line("matched nothing", Some(outputs.unmatched.join(", ")));
+    }
     for task in &job.tasks {
         line(&format!("rank {}", task.rank), Some(format!("{} on {}", task.exit, task.node)));
     }

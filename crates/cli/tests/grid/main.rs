@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod demo;
+mod files;
 mod home;
 mod interface;
 mod jobs;

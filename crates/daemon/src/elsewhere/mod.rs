@@ -23,7 +23,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use serde::{Deserialize, Serialize};
 use shoal_api::{LogQuery, Problem, Until};
-use shoal_model::{JobId, NodeId};
+use shoal_model::{Digest, Epoch, JobId, NodeId, Rank};
 use tokio::sync::mpsc;
 
 /// The most bytes of a question.
@@ -36,6 +36,9 @@ pub const WHOLE_MAX: usize = 16 << 20;
 pub const PARTS_WAITING_MAX: usize = 8;
 /// How long another node may take to begin its answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long another node may take to have all outputs of a task.
+pub const KEPT_WITHIN: Duration = Duration::from_mins(30);
 
 /// What comes later.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -129,6 +132,49 @@ pub enum Question {
         job: JobId,
         /// Which part of which output, with an epoch.
         query: LogQuery,
+    },
+    /// The bytes of a file that is here. Before them, unless they are to come plain: its size (8 bytes), the length of
+    /// its outline (4 bytes) and its outline; all numbers little-endian.
+    Blob {
+        /// Its hash.
+        digest: Digest,
+        /// From which byte on.
+        from: u64,
+        /// Without what comes before.
+        #[serde(default)]
+        plain: bool,
+    },
+    /// The bytes of small files that are all here, one after the other.
+    Blobs {
+        /// Their hashes.
+        digests: Vec<Digest>,
+    },
+    /// Keep the outputs of a task too; answered once they are there.
+    Keep {
+        /// Of which job.
+        job: JobId,
+        /// Of which of its placements.
+        epoch: Epoch,
+        /// Which part.
+        rank: Rank,
+        /// The list of its outputs.
+        outputs: Digest,
+        /// Who has them.
+        holder: NodeId,
+    },
+    /// The list of the outputs of a task that ran here, or is kept here; answered by its hash.
+    Outputs {
+        /// Of which job.
+        job: JobId,
+        /// Of which of its placements.
+        epoch: Epoch,
+        /// Which part.
+        rank: Rank,
+    },
+    /// See [`shoal_api::FileList`].
+    Files {
+        /// Of which job.
+        job: JobId,
     },
     /// See [`shoal_api::NodeView`].
     Node,
@@ -272,7 +318,12 @@ impl Question {
     pub fn patience(&self) -> Duration {
         match self {
             Question::Wait { most_ms, .. } => PATIENCE.saturating_add(Duration::from_millis(*most_ms)),
+            Question::Keep { .. } => KEPT_WITHIN,
             Question::Find { .. }
+            | Question::Blob { .. }
+            | Question::Blobs { .. }
+            | Question::Outputs { .. }
+            | Question::Files { .. }
             | Question::Status { .. }
             | Question::Cancel { .. }
             | Question::Hold { .. }

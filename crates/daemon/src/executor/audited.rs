@@ -59,7 +59,7 @@ impl Executor<Node> for Audited {
                     audit.note(end, Record { kind: Kind::Ended, core_milliseconds: used, text, ..started });
                 })
             }
-            Action::Adopt(_) | Action::Stop(_) => completion,
+            Action::Stage { .. } | Action::Adopt(_) | Action::Stop(_) => completion,
         };
         self.inner.perform(now, action, completion);
     }

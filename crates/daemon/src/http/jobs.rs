@@ -12,8 +12,8 @@ use super::Shared;
 use crate::elsewhere::{Question, Reply};
 use crate::service::{ListQuery, Order, Submission, WAIT_MAX, Wrong, read_nonce, read_span};
 
-type Answer = Result<Reply, Wrong>;
-type Asked<T> = Result<Query<T>, QueryRejection>;
+pub(super) type Answer = Result<Reply, Wrong>;
+pub(super) type Asked<T> = Result<Query<T>, QueryRejection>;
 
 /// What a submission may say in its query.
 #[derive(Debug, Default, Deserialize)]

@@ -40,6 +40,8 @@ pub(super) struct Metrics {
     queue_most: Family<Named, Gauge>,
     tasks: Gauge,
     up: Gauge,
+    fetched: Gauge,
+    depot: Gauge,
 }
 
 impl Metrics {
@@ -59,7 +61,14 @@ impl Metrics {
         let (tasks, up) = (Gauge::default(), Gauge::default());
         registry.register("tasks_running", "Tasks that run here", tasks.clone());
         registry.register("up_seconds", "How long the node has run", up.clone());
-        Metrics { registry, requests, seconds, jobs, queue, queue_most, tasks, up }
+        let (fetched, depot) = (Gauge::default(), Gauge::default());
+        registry.register(
+            "files_fetched_bytes",
+            "Bytes of files that came from other nodes in this life",
+            fetched.clone(),
+        );
+        registry.register("depot_bytes", "Bytes of files that are kept here", depot.clone());
+        Metrics { registry, requests, seconds, jobs, queue, queue_most, tasks, up, fetched, depot }
     }
 
     /// Counts an answer. The path is one of ours, so that there are not more of them than we have.
@@ -83,6 +92,9 @@ impl Metrics {
         }
         let info = service.info().await?;
         self.tasks.set(signed(info.node.running));
+        let staging = service.staging();
+        self.fetched.set(signed(staging.fetched()));
+        self.depot.set(signed(staging.depot().used().0));
         self.up.set(signed(info.up.0.as_micros() / 1_000_000));
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {

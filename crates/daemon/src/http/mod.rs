@@ -7,6 +7,7 @@
 //! A page in a browser on this machine can send requests here, and DNS can be made to name this machine: so a foreign
 //! `Host` or `Origin` is refused on every method, before the token is looked at.
 
+mod files;
 mod guard;
 mod jobs;
 mod metrics;
@@ -30,7 +31,7 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::elsewhere::{Body, Reply};
@@ -83,6 +84,10 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(jobs::why))
         .routes(routes!(jobs::wait))
         .routes(routes!(jobs::logs))
+        .routes(routes!(files::files))
+        .routes(routes!(files::held))
+        .routes(routes!(files::many).layer(files::limit()))
+        .routes(routes!(files::piece, files::file).layer(files::limit()))
         .routes(routes!(jobs::job_events))
         .routes(routes!(jobs::events))
         .routes(routes!(node::info))

@@ -61,6 +61,7 @@ impl Service {
         let mut status = self.status(job).await?;
         let envelope = self.look(move |node| Some(node.job(job)?.envelope().clone())).await?;
         let array = envelope.as_ref().and_then(|envelope| envelope.job().array.as_ref());
+        self.note_outputs(&mut status).await;
         // One job of an array has its envelope too.
         if let Some(array) = array.filter(|_| status.array.is_none()) {
             status.counts = self.counts(job, array);

@@ -4,12 +4,14 @@
 //! HTTP ───────┐                ┌── commands, looks ──▶ the node (Mailbox)
 //! other nodes ┴─▶ Service ─────┼── stories ──────────▶ History ◀── what the node tells
 //!                              ├── outputs ──────────▶ files of tasks
+//!                              ├── files ────────────▶ Depot, Staging
 //!                              └── other nodes ──────▶ Elsewhere
 //! ```
 //!
 //! An answer to a submission comes after the job is durable: it is made by a look at the core that follows the command,
 //! and looks are answered once all that was saved before them is on disk.
 
+mod files;
 mod grid;
 pub mod history;
 mod jobs;
@@ -43,6 +45,7 @@ use crate::elsewhere::Elsewhere;
 use crate::home::Room;
 use crate::inbox::{Mailbox, Refused};
 use crate::network::tickets::Tickets;
+use crate::staging::Staging;
 use crate::trust::gate::Gatekeeper;
 use history::History;
 
@@ -54,6 +57,8 @@ pub struct Service {
     elsewhere: Arc<dyn Elsewhere>,
     tickets: Arc<dyn Tickets>,
     gate: Option<Arc<Gatekeeper>>,
+    staging: Staging,
+    uploads: files::Uploads,
     leaving: AtomicBool,
     /// Rings once the node shall end.
     end: Notify,
@@ -96,14 +101,17 @@ pub struct Parts {
     pub tickets: Arc<dyn Tickets>,
     /// Who says whose a job is; without, in rehearsals only, nobody does.
     pub gate: Option<Arc<Gatekeeper>>,
+    /// Who sees to files.
+    pub staging: Staging,
 }
 
 impl Service {
     /// A service for a node that runs.
     pub fn new(parts: Parts) -> Service {
-        let Parts { setting, mailbox, history, elsewhere, tickets, gate } = parts;
+        let Parts { setting, mailbox, history, elsewhere, tickets, gate, staging } = parts;
         let leaving = AtomicBool::new(false);
-        Service { setting, mailbox, history, elsewhere, tickets, gate, leaving, end: Notify::new() }
+        let (uploads, end) = (files::Uploads::default(), Notify::new());
+        Service { setting, mailbox, history, elsewhere, tickets, gate, staging, uploads, leaving, end }
     }
 
     /// What it knows of its node.
@@ -114,6 +122,11 @@ impl Service {
     /// What the node told.
     pub fn history(&self) -> &Arc<History> {
         &self.history
+    }
+
+    /// Who sees to its files.
+    pub fn staging(&self) -> &Staging {
+        &self.staging
     }
 
     /// Waits until a user has asked for the node's end, and nothing stands against it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use shoal_api::Text;
 use shoal_model::{JobId, NodeId, Span};
+use shoal_protocols::node::Task;
 use tokio::sync::mpsc;
 
 use super::{Service, Wrong};
@@ -46,6 +47,13 @@ impl Service {
             Question::Events { job } => self.job_events(job).await?,
             Question::Logs { job, query } => self.logs(job, query).await?,
             Question::Output { job, query } => self.output(job, query).await?,
+            Question::Blob { digest, from, plain } => self.blob(digest, from, plain).await?,
+            Question::Blobs { digests } => self.blobs(digests).await?,
+            Question::Keep { job, epoch, rank, outputs, holder } => {
+                self.keep(Task { job, epoch, rank }, outputs, holder).await?
+            }
+            Question::Outputs { job, epoch, rank } => self.outputs(Task { job, epoch, rank })?,
+            Question::Files { job } => Reply::json(200, &self.files(job).await?),
             Question::Node => Reply::json(200, &self.node().await?),
             Question::Machine => Reply::json(200, &self.setting.machine),
             Question::Notices { digest } => Reply::json(200, &self.notices(&digest)?),

@@ -85,6 +85,7 @@ impl Service {
             .map_err(|little| Wrong { status: 507, problem: Problem::new(little.to_string()) })?;
         let envelope = self.authorise(envelope)?;
         self.judge(&envelope).await?;
+        self.judge_files(envelope.job()).await?;
         let id = envelope.id();
         let watch = self.history.watch(id);
         let known = self.history.story(id).is_some();

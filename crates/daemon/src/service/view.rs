@@ -115,6 +115,7 @@ pub fn status(facts: &Facts, story: Option<&Story>, setting: Setting) -> JobStat
         ended: story.and_then(Story::ended).map(TimeText),
         code,
         tasks: tasks(&exits, planned.as_ref()),
+        outputs: None,
         planned,
     }
 }

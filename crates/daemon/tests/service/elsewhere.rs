@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rand_xoshiro::rand_core::SeedableRng;
 use shoal_api::{JobStatus, LogQuery, NodeList, State, Until, Why};
+use shoal_daemon::depot::Depot;
 use shoal_daemon::elsewhere::local::Exchange;
 use shoal_daemon::elsewhere::{Body, Question, Reply, Responder};
 use shoal_daemon::executor::process::{Launch, Setup as ProcessSetup};
@@ -12,6 +13,7 @@ use shoal_daemon::home::Room;
 use shoal_daemon::network::tickets::{NoTicket, Tickets};
 use shoal_daemon::service::history::History;
 use shoal_daemon::service::{Answers, Parts, Service, Setting};
+use shoal_daemon::staging::Staging;
 use shoal_daemon::{Clock, Driver, Home, Memory, Process, Running, Setup, Switchboard};
 use shoal_model::{Envelope, Job, JobId, Machine, Name, NodeId, Nonce, Resources, Span};
 use shoal_protocols::Chance;
@@ -79,6 +81,10 @@ impl Grid {
         let program = env!("CARGO_BIN_EXE_shoal-supervise").into();
         let launch = Launch { program, arguments: Vec::new() };
         let reports = Arc::clone(&history);
+        let depot = Arc::new(Depot::open(&home).unwrap());
+        let staging = Staging::new(me, &home, depot, tokio::runtime::Handle::current());
+        staging.connect(Arc::new(exchange.line(me)));
+        let processes = ProcessSetup { files: Some(staging.clone()), ..ProcessSetup::new(&home, launch) };
         let driver = Driver::<Node>::new(Setup {
             me,
             config: Config { work: Some(Box::new(work)), ..Config::default() },
@@ -87,7 +93,7 @@ impl Grid {
             clock,
             store: Box::new(Memory::new()),
             network: Box::new(self.switchboard.line(me, Chance::seed_from_u64(me.0 + 100))),
-            executor: Box::new(Process::open(ProcessSetup::new(&home, launch)).unwrap()),
+            executor: Box::new(Process::open(processes).unwrap()),
             reports: Box::new(move |at, event| reports.note(at, event)),
         });
         self.switchboard.connect(me, driver.mailbox());
@@ -111,6 +117,7 @@ impl Grid {
             elsewhere: Arc::new(exchange.line(me)),
             tickets: Arc::new(Closed),
             gate: None,
+            staging,
         }));
         let answers: Arc<dyn Responder> = Arc::new(Answers(Arc::clone(&service)));
         let weak: Weak<dyn Responder> = Arc::downgrade(&answers);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    After, Array, Environment, Files, Job, JobError, Mode, ParseAfterError, PathError, Requires, Staged, Work,
+    After, Array, Environment, Files, Job, JobError, Mode, ParseAfterError, PathError, Pattern, Requires,
+    Staged, Work,
 };
 use crate::machine::Labels;
 use crate::resources::{Named, Resources};
@@ -119,12 +120,11 @@ impl TryFrom<JobFile> for Job {
             labels: file.labels,
             organisations: file.within,
         };
-        let staged = |texts: Vec<String>, parse: fn(&str) -> Result<Staged, PathError>| {
-            texts.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()
-        };
+        let inputs = file.inputs.iter().map(|text| Staged::parse_input(text)).collect::<Result<_, _>>();
+        let outputs = file.outputs.iter().map(|text| text.parse()).collect::<Result<_, _>>();
         let files = Files {
-            inputs: staged(file.inputs, Staged::parse_input).map_err(JobFileError::Input)?,
-            outputs: staged(file.outputs, Staged::parse_output).map_err(JobFileError::Output)?,
+            inputs: inputs.map_err(JobFileError::Input)?,
+            outputs: outputs.map_err(JobFileError::Output)?,
         };
         let after = After::parse(file.after)?;
         let job = Job {
@@ -193,7 +193,7 @@ impl From<Job> for JobFile {
             mode: job.mode,
             priority: job.priority,
             inputs: files.inputs.iter().map(Staged::input_text).collect(),
-            outputs: files.outputs.iter().map(Staged::output_text).collect(),
+            outputs: files.outputs.iter().map(Pattern::to_string).collect(),
             user: job.user,
             organisation: job.organisation,
             resources,

@@ -1,22 +1,34 @@
-//! Files that a job brings along and takes back: `a.csv`, or `data/a.csv => input.csv` under another name.
+//! Files that a job brings along and takes back.
+//!
+//! An input is `a.csv`, or `data/a.csv => input.csv` under another name; a client that has read it adds what is in it:
+//! `data/a.csv => input.csv => file 12 HASH`. So the id of a job covers its inputs. An output is a pattern such as
+//! `results/*.csv`.
 //!
 //! Inside, a path is relative to the job's own folder and cannot leave it; outside, it means what it means to the
 //! client, and only the client opens it.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
 
 use minicbor::decode::{self, Decoder};
 use minicbor::{CborLen, Decode, Encode};
 
 use super::{JobError, at_most};
+use crate::digest::Digest;
+use crate::time::Span;
 use crate::units::clipped;
 
-/// Files in, and files out, at most.
+/// Files in, and patterns of files out, at most; a folder counts as one.
 pub const MAX_FILES: usize = 1_024;
-/// Bytes in a path.
+/// Bytes of a path.
 pub const MAX_PATH_BYTES: usize = 1_024;
+/// Names in a job's folder that are the task's own.
+pub const TASK_FILES: [&str; 4] = ["stdout", "stderr", "script", "hostfile"];
 
 const ARROW: &str = " => ";
+/// What files are thought to travel at, in bytes a second: a plan with them leaves so much time for it.
+const TRAVELS_AT: u64 = 32 << 20;
 
 /// What comes along and what goes back; never both empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
@@ -24,19 +36,55 @@ pub struct Files {
     /// Copied into the job's folder before it starts.
     #[n(0)]
     pub inputs: Vec<Staged>,
-    /// Copied back after it ended.
+    /// Kept after it ended.
     #[n(1)]
-    pub outputs: Vec<Staged>,
+    pub outputs: Vec<Pattern>,
 }
 
-/// One file, inside and outside the job's folder.
+/// One file or folder, inside and outside the job's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, CborLen)]
 pub struct Staged {
     #[n(0)]
     inside: Box<str>,
     #[n(1)]
     outside: Box<str>,
+    #[n(2)]
+    content: Option<Content>,
 }
+
+/// What is in a file or a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct Content {
+    /// What it is.
+    #[n(0)]
+    pub kind: Kind,
+    /// Its bytes; of a folder those of all its files.
+    #[n(1)]
+    pub size: u64,
+    /// The hash of its bytes; of a folder that of the list of its files.
+    #[n(2)]
+    pub digest: Digest,
+}
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
+#[cbor(index_only)]
+pub enum Kind {
+    /// A file.
+    #[n(0)]
+    File,
+    /// A file that can be run.
+    #[n(1)]
+    Program,
+    /// A list of files, each with its path.
+    #[n(2)]
+    Folder,
+}
+
+/// Which files a job takes back: a path with `*`, `**`, `?`, `[…]` or `{…}` in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, CborLen)]
+#[cbor(transparent)]
+pub struct Pattern(#[n(0)] Box<str>);
 
 /// What is wrong with a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,40 +107,44 @@ pub enum PathError {
          `FROM => TO` gives a file another name"
     )]
     Leaves(Box<str>),
+    /// What should say what is in a file does not.
+    #[error(
+        "`{0}` does not say what is in a file: expected `file SIZE HASH`, `program SIZE HASH` or `folder SIZE HASH`"
+    )]
+    Content(Box<str>),
 }
 
 impl Staged {
     /// A file with a place inside the job's folder and one outside.
     pub fn new(inside: &str, outside: &str) -> Result<Staged, PathError> {
-        check_path(inside)?;
+        check_inside(inside)?;
         check_path(outside)?;
-        let stays = |part: &str| !matches!(part, "" | "." | "..");
-        if inside.contains('\\') || !inside.split('/').all(stays) {
-            return Err(PathError::Leaves(clipped(inside)));
-        }
-        Ok(Staged { inside: inside.into(), outside: outside.into() })
+        Ok(Staged { inside: inside.into(), outside: outside.into(), content: None })
     }
 
-    /// Reads a file to bring along: `OUTSIDE => INSIDE`, or one path for both.
+    /// The same with what is in it.
+    pub fn with(self, content: Content) -> Staged {
+        Staged { content: Some(content), ..self }
+    }
+
+    /// Reads a file to bring along: `OUTSIDE => INSIDE => CONTENT`, without what is not known yet, or one path for both.
     pub fn parse_input(text: &str) -> Result<Staged, PathError> {
-        let (outside, inside) = text.split_once(ARROW).unwrap_or((text, text));
-        Staged::new(inside, outside)
-    }
-
-    /// Reads a file to take back: `INSIDE => OUTSIDE`, or one path for both.
-    pub fn parse_output(text: &str) -> Result<Staged, PathError> {
-        let (inside, outside) = text.split_once(ARROW).unwrap_or((text, text));
-        Staged::new(inside, outside)
+        let mut parts = text.splitn(3, ARROW);
+        let outside = parts.next().unwrap_or_default();
+        let staged = Staged::new(parts.next().unwrap_or(outside), outside)?;
+        match parts.next() {
+            Some(content) => Ok(staged.with(content.parse()?)),
+            None => Ok(staged),
+        }
     }
 
     /// What [`Staged::parse_input`] reads.
     pub fn input_text(&self) -> String {
-        text(&self.outside, &self.inside)
-    }
-
-    /// What [`Staged::parse_output`] reads.
-    pub fn output_text(&self) -> String {
-        text(&self.inside, &self.outside)
+        match &self.content {
+            Some(content) => format!("{}{ARROW}{}{ARROW}{content}", self.outside, self.inside),
+            None if self.outside == self.inside => self.inside.to_string(),
+            None => format!("{}{ARROW}{}", self.outside, self.inside),
+        }
     }
 
     /// Its place in the job's folder: relative, without `.` and `..`.
@@ -104,18 +156,106 @@ impl Staged {
     pub fn outside(&self) -> &str {
         &self.outside
     }
+
+    /// What is in it, once a client has read it.
+    pub fn content(&self) -> Option<&Content> {
+        self.content.as_ref()
+    }
+}
+
+impl Pattern {
+    /// What it says.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Pattern, PathError> {
+        check_inside(text)?;
+        Ok(Pattern(text.into()))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::File, Kind::Program, Kind::Folder];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::File => "file",
+            Kind::Program => "program",
+            Kind::Folder => "folder",
+        }
+    }
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.kind.name(), self.size, self.digest)
+    }
+}
+
+impl FromStr for Content {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Content, PathError> {
+        let wrong = || PathError::Content(clipped(text));
+        let mut words = text.split(' ');
+        let mut word = || words.next().ok_or_else(wrong);
+        let name = word()?;
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(wrong)?;
+        let size = word()?.parse().map_err(|_| wrong())?;
+        let digest = word()?.parse().map_err(|_| wrong())?;
+        if words.next().is_some() {
+            return Err(wrong());
+        }
+        Ok(Content { kind, size, digest })
+    }
 }
 
 impl Files {
+    /// How long the inputs are thought to travel; nothing for what is there in a moment.
+    pub fn travel(&self) -> Span {
+        let bytes: u64 = self
+            .inputs
+            .iter()
+            .filter_map(Staged::content)
+            .map(|content| content.size)
+            .fold(0, u64::saturating_add);
+        Span::from_millis(bytes / (TRAVELS_AT / 1_000))
+    }
+
     pub(super) fn check(&self) -> Result<(), JobError> {
         if self.inputs.is_empty() && self.outputs.is_empty() {
             return Err(JobError::Empty("files"));
         }
         at_most("in", self.inputs.len(), MAX_FILES, "files")?;
-        at_most("out", self.outputs.len(), MAX_FILES, "files")?;
-        // Two inputs for one place inside, or two outputs for one place outside: one would be lost.
+        at_most("out", self.outputs.len(), MAX_FILES, "patterns")?;
+        // Two inputs for one place: one would be lost.
         no_twins("in", self.inputs.iter().map(Staged::inside))?;
-        no_twins("out", self.outputs.iter().map(Staged::outside))
+        no_twins("out", self.outputs.iter().map(Pattern::as_str))?;
+        let places: BTreeSet<&str> = self.inputs.iter().map(Staged::inside).collect();
+        for place in &places {
+            let first = place.split('/').next().unwrap_or(place);
+            if TASK_FILES.contains(&first) {
+                return Err(JobError::TaskFile(clipped(place)));
+            }
+            // Of two that lie in each other, one would have to be file and folder.
+            let above =
+                place.match_indices('/').map(|(at, _)| &place[..at]).find(|above| places.contains(above));
+            if let Some(above) = above {
+                return Err(JobError::WithinFile { path: clipped(place), other: clipped(above) });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -125,6 +265,16 @@ fn no_twins<'a>(field: &'static str, paths: impl Iterator<Item = &'a str>) -> Re
         if !seen.insert(path) {
             return Err(JobError::SameFile { field, path: clipped(path) });
         }
+    }
+    Ok(())
+}
+
+/// Whether a path names something inside a folder, and nothing else whatever is there.
+pub fn check_inside(path: &str) -> Result<(), PathError> {
+    check_path(path)?;
+    let stays = |part: &str| !matches!(part, "" | "." | "..");
+    if path.contains('\\') || !path.split('/').all(stays) {
+        return Err(PathError::Leaves(clipped(path)));
     }
     Ok(())
 }
@@ -143,10 +293,6 @@ fn check_path(path: &str) -> Result<(), PathError> {
     }
 }
 
-fn text(from: &str, to: &str) -> String {
-    if from == to { from.to_owned() } else { format!("{from}{ARROW}{to}") }
-}
-
 impl<'b, C> Decode<'b, C> for Staged {
     fn decode(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Staged, decode::Error> {
         #[derive(Decode)]
@@ -155,10 +301,20 @@ impl<'b, C> Decode<'b, C> for Staged {
             inside: &'a str,
             #[b(1)]
             outside: &'a str,
+            #[n(2)]
+            content: Option<Content>,
         }
         let at = d.position();
-        let Wire { inside, outside } = Wire::decode(d, ctx)?;
-        Staged::new(inside, outside).map_err(|error| decode::Error::custom(error).at(at))
+        let Wire { inside, outside, content } = Wire::decode(d, ctx)?;
+        let staged = Staged::new(inside, outside).map_err(|error| decode::Error::custom(error).at(at))?;
+        Ok(Staged { content, ..staged })
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Pattern {
+    fn decode(d: &mut Decoder<'b>, _ctx: &mut C) -> Result<Pattern, decode::Error> {
+        let at = d.position();
+        d.str()?.parse().map_err(|error: PathError| decode::Error::custom(error).at(at))
     }
 }
 
@@ -173,9 +329,12 @@ mod tests {
         for text in ["a.csv", "data/a.csv => b.csv", "/home/me/a b.csv => in/a.csv", "C:\\a.csv => a.csv"] {
             assert_eq!(Staged::parse_input(text).unwrap().input_text(), text);
         }
-        let output = Staged::parse_output("out.csv => /home/me/out.csv").unwrap();
-        assert_eq!((output.inside(), output.outside()), ("out.csv", "/home/me/out.csv"));
-        assert_eq!(output.output_text(), "out.csv => /home/me/out.csv");
+        let hash = "0a".repeat(32);
+        let full = format!("/home/me/a => b => program 12 {hash}");
+        let read = Staged::parse_input(&full).unwrap();
+        assert_eq!(read.input_text(), full);
+        assert_eq!(read.content().unwrap().kind, Kind::Program);
+        assert_eq!("results/**/*.csv".parse::<Pattern>().unwrap().as_str(), "results/**/*.csv");
     }
 
     #[test]
@@ -186,6 +345,8 @@ mod tests {
         let wire = minicbor::to_vec(["../a", "a"]).unwrap();
         let error = minicbor::decode::<Staged>(&wire).unwrap_err();
         assert!(error.source().unwrap().to_string().contains("`../a` is not a path inside"));
+        assert!(minicbor::decode::<Pattern>(&minicbor::to_vec("/etc/*").unwrap()).is_err());
+        assert!("a/../*".parse::<Pattern>().is_err());
     }
 
     #[test]
@@ -193,7 +354,9 @@ mod tests {
         let error = |text: &str| Staged::parse_input(text).unwrap_err();
         assert_eq!(error(""), PathError::Empty);
         assert_eq!(error("a\0b"), PathError::Control("a\0b".into()));
-        assert_eq!(error("a => b => c"), PathError::Unreadable("b => c".into()));
+        for content in ["c", "file 1", "file x 00", "pipe 1 00", "file 1 00"] {
+            assert_eq!(error(&format!("a => b => {content}")), PathError::Content(content.into()));
+        }
         assert!(matches!(error(&"a".repeat(1_025)), PathError::TooLong(_)));
     }
 
@@ -203,5 +366,28 @@ mod tests {
         let files = Files { inputs: vec![file("a"), file("b => a")], outputs: vec![] };
         assert_eq!(files.check(), Err(JobError::SameFile { field: "in", path: "a".into() }));
         assert_eq!(Files::default().check().unwrap_err().to_string(), "`files` is empty: leave it out");
+    }
+
+    #[test]
+    fn names_of_the_task_and_files_within_files_are_refused() {
+        let file = |text| Staged::parse_input(text).unwrap();
+        let of = |inputs: Vec<Staged>| Files { inputs, outputs: vec![] }.check();
+        for name in ["stdout", "script", "stderr/a"] {
+            assert_eq!(of(vec![file(name)]), Err(JobError::TaskFile(name.into())));
+        }
+        let within = JobError::WithinFile { path: "a/b/c".into(), other: "a".into() };
+        assert_eq!(of(vec![file("a"), file("a/b/c")]), Err(within));
+        assert_eq!(of(vec![file("a/b"), file("a/c"), file("ab")]), Ok(()));
+    }
+
+    #[test]
+    fn time_to_travel_grows_with_the_bytes() {
+        let of = |size| {
+            let content = Content { kind: Kind::File, size, digest: Digest([0; 32]) };
+            Files { inputs: vec![Staged::new("a", "a").unwrap().with(content)], outputs: vec![] }.travel()
+        };
+        assert_eq!(of(1_000), Span::ZERO);
+        assert_eq!(of(1 << 30).as_micros() / 1_000_000, 32);
+        assert!(of(u64::MAX) > Span::from_hours(1_000));
     }
 }

@@ -45,10 +45,11 @@ impl Node {
             aria::Event::Find { job, round, needs, avoid } => {
                 self.tell_prongs(|prongs, here, ctx| prongs.find(job, round, needs, avoid, here, ctx), ctx);
             }
-            aria::Event::Confirmed { task, owner } => {
+            aria::Event::Confirmed { task, owner, brief } => {
                 if let Some(work) = &mut self.work {
                     work.tasks.entry(task).or_insert(runner::Running::waiting(owner));
                 }
+                runner::stage(task, &brief, owner, ctx);
             }
             aria::Event::Start { task, owner, brief, limit } => {
                 let Some(work) = &mut self.work else { return };

@@ -108,6 +108,9 @@ pub enum Exit {
     /// Stopped before it had had its time: it began late, and the machine was promised to another.
     #[n(6)]
     CutShort,
+    /// It never began: the files that it brings along could not be had there in time.
+    #[n(7)]
+    Unstaged,
 }
 
 /// How a job ended; there is no other end.
@@ -361,6 +364,16 @@ impl protocol::Record for Record {
 /// What only the driver can do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
+    /// Have the files of a task here before its time, and see to its outputs once it has ended; ends in nothing. A task
+    /// whose files are late waits for them when it is started.
+    Stage {
+        /// Which.
+        task: Task,
+        /// What it brings along.
+        brief: Shared<Brief>,
+        /// Who has its files, and is to have its outputs.
+        owner: NodeId,
+    },
     /// Start a task; ends in an [`Outcome`].
     Start {
         /// Which.

@@ -12,6 +12,9 @@ use crate::protocol::Ctx;
 use crate::scheduling::Stuck;
 use crate::shared::Shared;
 
+/// Files that travel no longer are no reason to plan a job later: it can wait for them.
+const TRAVEL_LEAST: Span = Span::from_millis(500);
+
 /// A job that was accepted here.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owned {
@@ -30,6 +33,8 @@ pub struct Owned {
     pub(super) failed: Option<Epoch>,
     /// Of a job that must not run twice: from when on nodes may start it, unless all of them have let go before.
     pub(super) runs_from: Option<Time>,
+    /// How often its files could not be had where it was to run.
+    pub(super) unstaged: u8,
     /// Whether exits of a placement are on disk.
     pub(super) exits_saved: bool,
     /// Whom this node watches for it.
@@ -85,6 +90,7 @@ impl Owned {
             retried: 0,
             failed: None,
             runs_from: None,
+            unstaged: 0,
             exits_saved: false,
             watched: Vec::new(),
             started: BTreeMap::new(),
@@ -178,6 +184,14 @@ impl Owned {
     /// The indexes, if it is an array and not one of its jobs.
     pub fn array(&self) -> Option<&Array> {
         self.envelope.job().array.as_deref().filter(|_| self.of.is_none())
+    }
+
+    /// Has it planned no earlier than its files can be anywhere.
+    pub(super) fn leave_time_to_travel(&mut self, now: Time) {
+        let travel = self.envelope.job().files.as_ref().map_or(Span::ZERO, |files| files.travel());
+        if travel >= TRAVEL_LEAST {
+            self.needs.begin = self.needs.begin.max(Some(now + travel));
+        }
     }
 
     /// Whether nothing but a place is missing.

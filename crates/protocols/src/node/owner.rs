@@ -15,7 +15,7 @@ use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time, refus
 use super::gate::DENIED_MAX;
 use super::message::{Brief, End, Event, Exit, JobMessage, Message, Record, Refusal, Task, Timer};
 use super::owned::{Owned, Phase};
-use super::{Node, Work};
+use super::{Node, Recipe, Work};
 use crate::commit::two_phase::{self, Failure, Placement, Proposal};
 use crate::protocol::{Ctx, Input};
 use crate::scheduling::{self, Stuck};
@@ -29,6 +29,8 @@ const AGAIN_LEAST: Span = Span::from_secs(5);
 const AGAIN_OUTRUN: Span = Span::from_millis(100);
 /// The longest such pause.
 const AGAIN_MOST: Span = Span::from_mins(5);
+/// How often the files of a job may fail to get to the nodes of a placement before the job fails.
+const UNSTAGED_MAX: u8 = 3;
 /// No two clocks of a grid are further apart.
 pub(super) const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 
@@ -70,6 +72,9 @@ impl Node {
             return;
         }
         let mut owned = Owned::new(envelope, work.limit_default);
+        if !matches!(work.recipe, Recipe::Aria(_) | Recipe::TriPronged(_)) {
+            owned.leave_time_to_travel(ctx.now);
+        }
         if let Err(refusal) = work.take(&mut owned, whose, ctx.me) {
             ctx.report(Event::Refused(job, refusal));
             return;
@@ -274,6 +279,14 @@ impl Node {
                 }
                 (Exit::Code(0), true) => self.end(job, End::Finished, ctx),
                 (Exit::Lost | Exit::NotStarted | Exit::CutShort, _) => self.lose(job, from, ctx),
+                (Exit::Unstaged, _) => {
+                    owned.unstaged = owned.unstaged.saturating_add(1);
+                    if owned.unstaged < UNSTAGED_MAX {
+                        self.lose(job, from, ctx);
+                    } else {
+                        self.end(job, End::Failed(rank, exit), ctx);
+                    }
+                }
                 (Exit::Code(_) | Exit::Signal(_) | Exit::Overran | Exit::Stopped, _) => {
                     self.fail(job, from, rank, exit, ctx);
                 }

@@ -13,10 +13,11 @@
 
 use shoal_model::{Epoch, JobId, NodeId, Rank, Span};
 
-use super::message::{Action, Exit, JobMessage, Key, Message, Record, Task, Timer};
+use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer};
 use super::{Node, Work};
 use crate::commit::two_phase::{Lock, Stage};
 use crate::protocol::Ctx;
+use crate::shared::Shared;
 
 /// How late a task may start. Its fellows have started long since, and wait for it in vain.
 pub const START_GRACE: Span = Span::from_secs(5);
@@ -67,6 +68,13 @@ impl Running {
     }
 }
 
+/// Has the files of a task brought here, if there are any; says whether some have to come.
+pub(super) fn stage(task: Task, brief: &Shared<Brief>, owner: NodeId, ctx: &mut Ctx<'_, Node>) -> bool {
+    let Some(files) = &brief.envelope.job().files else { return false };
+    ctx.act(Action::Stage { task, brief: brief.clone(), owner });
+    !files.inputs.is_empty()
+}
+
 impl Node {
     /// The commit confirms, or after a restart remembers, that a task is to run here.
     pub(super) fn on_confirmed(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
@@ -78,7 +86,12 @@ impl Node {
         let (owner, start) = (lock.coordinator, lock.start);
         // After a restart the task may be known already, as one that runs or has ended.
         work.tasks.entry(task).or_insert(Running { owner, state: TaskState::Waiting });
+        let brief = brief.clone();
         ctx.wake_at(start, Timer::Start(task));
+        if stage(task, &brief, owner, ctx) {
+            // It would start before its files are here.
+            return;
+        }
         self.offer_to(job, epoch, ctx);
     }
 

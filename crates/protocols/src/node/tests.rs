@@ -330,3 +330,55 @@ fn draining_node_refuses_others_and_takes_its_own() {
     world.run_for(Span::from_secs(2));
     assert!(world.story().contains("does Start"), "{}", world.story());
 }
+
+/// A job that brings a file of so many bytes along.
+fn with_file(size: u64) -> Shared<Envelope> {
+    use shoal_model::job::{Content, Files, Kind, Staged};
+    let content = Content { kind: Kind::File, size, digest: shoal_model::Digest([1; 32]) };
+    let files = Files { inputs: vec![Staged::new("a", "a").unwrap().with(content)], outputs: vec![] };
+    envelope(Job { files: Some(Box::new(files)), ..Job::command(["true"]) })
+}
+
+#[test]
+fn files_travel_when_a_job_is_committed_and_it_is_planned_no_earlier_than_they_can_be_there() {
+    let mut world = World::<Node>::new(1, config(), A_MOMENT);
+    world.command(NodeId(1), Command::Submit(with_file(320 << 20)));
+    world.run_for(Span::from_secs(5));
+    assert!(world.story().contains("does Stage"), "{}", world.story());
+    assert!(!world.story().contains("does Start"), "{}", world.story());
+    world.run_for(Span::from_secs(10));
+    assert!(world.story().contains("does Start"), "{}", world.story());
+
+    let mut world = World::<Node>::new(1, config(), A_MOMENT);
+    world.command(NodeId(1), Command::Submit(with_file(1_000)));
+    world.run_for(Span::from_secs(2));
+    assert!(world.story().contains("does Start"), "what is there in a moment is no reason to wait");
+}
+
+#[test]
+fn files_are_asked_for_again_after_a_crash() {
+    let mut world = World::<Node>::new(1, config(), A_MOMENT);
+    world.command(NodeId(1), Command::Submit(with_file(320 << 20)));
+    world.run_for(Span::from_secs(2));
+    world.crash(NodeId(1));
+    world.restart(NodeId(1));
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.story().matches("does Stage").count(), 2, "{}", world.story());
+}
+
+#[test]
+fn job_whose_files_cannot_be_had_is_planned_anew_and_fails_in_the_end() {
+    let mut world = World::<Node>::new(1, config(), A_MOMENT);
+    let envelope = with_file(1_000);
+    let job = envelope.id();
+    world.command(NodeId(1), Command::Submit(envelope));
+    for epoch in 1..=3 {
+        world.run_for(Span::from_secs(30));
+        let task = Task { job, epoch: shoal_model::Epoch(epoch), rank: shoal_model::Rank(0) };
+        assert_eq!(world.core(NodeId(1)).task(task), Some(TaskState::Running), "{}", world.story());
+        world.tell(NodeId(1), Input::Done(Outcome(task, Exit::Unstaged)));
+    }
+    world.run_for(Span::from_secs(30));
+    let owned = world.core(NodeId(1)).job(job).expect("it is known");
+    assert_eq!(owned.phase(), &Phase::Ended(End::Failed(shoal_model::Rank(0), Exit::Unstaged)));
+}

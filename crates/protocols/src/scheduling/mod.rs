@@ -52,6 +52,8 @@ pub const STAYS_WITHIN: Span = Span::from_secs(30);
 
 /// What every recipe can honour that plans in calendars: needs and times are theirs, the rest is the node's.
 pub const IN_CALENDARS: FieldSet = FieldSet::of(&[
+    Field::Inputs,
+    Field::Outputs,
     Field::Nodes,
     Field::Cores,
     Field::Memory,

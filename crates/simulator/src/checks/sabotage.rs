@@ -192,7 +192,7 @@ impl Plant for HalfStarted {
     fn pretends(action: &Action) -> Option<Outcome> {
         match action {
             Action::Start { task, .. } if task.rank == Rank(1) => Some(Outcome(*task, Exit::Code(0))),
-            Action::Start { .. } | Action::Adopt(_) | Action::Stop(_) => None,
+            Action::Stage { .. } | Action::Start { .. } | Action::Adopt(_) | Action::Stop(_) => None,
         }
     }
 }

@@ -114,7 +114,7 @@ impl Measures {
         match saw {
             Saw::Event(event) => self.hear(*at, event),
             Saw::Act(Action::Start { task, .. }) => self.start(*at, *node, *task),
-            Saw::Act(Action::Adopt(_) | Action::Stop(_)) => {}
+            Saw::Act(Action::Stage { .. } | Action::Adopt(_) | Action::Stop(_)) => {}
             Saw::Done(Exited(task, _)) => self.stop(*at, *node, *task),
             Saw::Crash | Saw::Restart => self.stop_all(*at, *node),
             Saw::DiskLost => {}

@@ -2,6 +2,7 @@
 
 mod asap;
 mod cyclon;
+mod files;
 mod grid;
 mod kills;
 
@@ -15,6 +16,8 @@ pub enum Command {
     Asap(asap::Arguments),
     /// Simulate a gossip overlay through whole nodes, beside the same work as a bare loop
     Cyclon(cyclon::Arguments),
+    /// Move files between real nodes: how fast, what a death in the middle costs, many small ones, one for many jobs
+    Files(files::Arguments),
     /// Run real nodes on this machine: jobs a second, how soon jobs run, what idle nodes and long queues take
     Grid(grid::Arguments),
     /// Kill real nodes at random while jobs run, and see that every job ends exactly once
@@ -27,6 +30,7 @@ impl Command {
         match self {
             Command::Asap(arguments) => asap::run(arguments, output),
             Command::Cyclon(arguments) => cyclon::run(&arguments, output),
+            Command::Files(arguments) => files::run(&arguments, output),
             Command::Grid(arguments) => grid::run(arguments, output),
             Command::Kills(arguments) => kills::run(&arguments, output),
         }

@@ -20,6 +20,7 @@ use super::layout::Layout;
 use super::words::{self, Answer, Ended, Hello, NAME_BYTES_MAX, Order, Request, VERSION, Word};
 use super::{Error, Setup};
 use crate::inbox::Completion;
+use crate::staging;
 
 /// How long a supervisor may take to come up, and to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,12 +33,17 @@ const RETRY: Duration = Duration::from_millis(500);
 /// How late a task may still be handed over: its fellows would wait for it in vain.
 const LATE: Duration = Duration::from_secs(10);
 
+/// A task that waited no longer for its files has its whole time all the same.
+const WAITED_LEAST: Duration = Duration::from_millis(100);
+
 /// What reaches the client.
 pub(super) enum Event {
     /// By the driver.
     Asked { now: Time, action: Action, completion: Completion<Node> },
     /// By the supervisor, on the connection with this number.
     Heard(u64, Ended),
+    /// The files of a task are in place, or cannot be had.
+    Ready(Task, Result<(), String>),
     /// The connection with this number is over.
     Broken(u64),
     /// The executor is dropped.
@@ -64,6 +70,8 @@ pub(super) struct Client {
 struct Waiting {
     ask: Ask,
     since: Instant,
+    /// How long it waited for its files; none while they come.
+    waited: Option<Duration>,
     /// It may have reached a supervisor.
     handed_over: bool,
     stop: bool,
@@ -101,6 +109,7 @@ impl Client {
             while let Some(event) = next {
                 match event {
                     Event::Asked { now, action, completion } => self.on_action(now, action, completion),
+                    Event::Ready(task, result) => self.on_ready(task, result),
                     Event::Heard(number, ended) if number == self.number => self.on_ended(&ended),
                     Event::Broken(number) if number == self.number => self.line = None,
                     Event::Heard(..) | Event::Broken(_) => {}
@@ -216,8 +225,17 @@ impl Client {
                 (task, Ask::Start { brief, limit: stop_at.since(now), short })
             }
             Action::Adopt(task) => (task, Ask::Adopt),
+            Action::Stage { task, brief, owner } => {
+                if let Some(files) = &self.setup.files {
+                    files.stage(task, &brief, owner);
+                }
+                return;
+            }
             Action::Stop(task) => {
-                if let Some(waiting) = self.waiting.get_mut(&task) {
+                if self.waiting.get(&task).is_some_and(|waiting| waiting.waited.is_none()) {
+                    // It waits for its files: no supervisor has heard of it.
+                    self.give_up(task, Exit::Stopped);
+                } else if let Some(waiting) = self.waiting.get_mut(&task) {
                     waiting.stop = true;
                     if self.line.is_some() {
                         Request::Stop(task).write(&mut self.out);
@@ -235,17 +253,71 @@ impl Client {
             }
             (_, None) => {}
         }
-        let waiting = Waiting { ask, since: Instant::now(), handed_over: false, stop: false, completion };
+        let since = Instant::now();
+        let waited = if self.await_files(task, &ask) { None } else { Some(Duration::ZERO) };
+        let waiting = Waiting { ask, since, waited, handed_over: false, stop: false, completion };
         self.waiting.insert(task, waiting);
-        if self.line.is_some() {
+        if waited.is_some() && self.line.is_some() {
             self.ask(task);
+        }
+    }
+
+    /// Whether a task has files to wait for; if so, their coming is heard of.
+    fn await_files(&self, task: Task, ask: &Ask) -> bool {
+        let Ask::Start { brief, limit, .. } = ask else { return false };
+        if !brings_files(brief) {
+            return false;
+        }
+        let events = self.events.clone();
+        let then = Box::new(move |result| {
+            // The executor may be gone by then, and so is the task.
+            let _ = events.send(Event::Ready(task, result));
+        });
+        match &self.setup.files {
+            Some(files) => {
+                let half = Duration::from_micros(limit.as_micros() / 2);
+                let within = match brief.nodes.len() {
+                    1 => half.clamp(staging::WAITS_LEAST, staging::WAITS_MOST),
+                    _ => staging::GANG_WAITS,
+                };
+                files.when_ready(task, within, then);
+            }
+            None => then(Err("this node takes no files".to_owned())),
+        }
+        true
+    }
+
+    fn on_ready(&mut self, task: Task, result: Result<(), String>) {
+        let Some(waiting) = self.waiting.get_mut(&task).filter(|waiting| waiting.waited.is_none()) else {
+            return;
+        };
+        match result {
+            Ok(()) => {
+                waiting.waited = Some(waiting.since.elapsed());
+                if self.line.is_some() {
+                    self.ask(task);
+                }
+            }
+            Err(why) => {
+                tracing::warn!("a task of job {} does not start without its files: {why}", task.job);
+                self.give_up(task, Exit::Unstaged);
+            }
+        }
+    }
+
+    /// Says how a task ended that never began.
+    fn give_up(&mut self, task: Task, exit: Exit) {
+        if let Some(waiting) = self.waiting.remove(&task) {
+            waiting.completion.complete(Outcome(task, exit));
         }
     }
 
     /// Asks for one thing; all of this can be asked twice.
     fn ask(&mut self, task: Task) {
         let Some(waiting) = self.waiting.get_mut(&task) else { return };
-        let late = waiting.since.elapsed() > LATE;
+        // Its files are not there.
+        let Some(waited) = waiting.waited else { return };
+        let late = waiting.since.elapsed().saturating_sub(waited) > LATE;
         match &waiting.ask {
             // Started long ago, or never: in no case now.
             Ask::Start { .. } if late => Request::Adopt(task).write(&mut self.out),
@@ -267,11 +339,13 @@ impl Client {
                     limit: limit.saturating_sub(span(waiting.since.elapsed())),
                     grace: self.setup.grace,
                     output_max: self.setup.output_max.as_bytes(),
-                    short: *short,
+                    // What it waited for its files is missing at the end.
+                    short: *short || waited > WAITED_LEAST,
                     gpus: Some(job.resources.gpus),
                     peers: Some(brief.nodes.iter().map(name).collect()),
                     array_index: brief.index,
                     keep: Some(self.setup.keep),
+                    prepared: brings_files(brief),
                 };
                 Request::Start(Box::new(order)).write(&mut self.out);
             }
@@ -302,24 +376,38 @@ impl Client {
 
     fn on_ended(&mut self, ended: &Ended) {
         (self.setup.hears)(ended);
-        if let Some(waiting) = self.waiting.remove(&ended.task) {
-            waiting.completion.complete(Outcome(ended.task, ended.exit));
+        let Some(waiting) = self.waiting.remove(&ended.task) else { return };
+        let (task, exit) = (ended.task, ended.exit);
+        let done = move || waiting.completion.complete(Outcome(task, exit));
+        let ran = match exit {
+            Exit::Code(_) | Exit::Signal(_) | Exit::Overran => true,
+            // Nobody asks for what these left behind: the job runs again, or was taken back.
+            Exit::Stopped | Exit::Lost | Exit::NotStarted | Exit::CutShort | Exit::Unstaged => false,
+        };
+        match &self.setup.files {
+            Some(files) if ran => files.collect(task, Box::new(done)),
+            Some(_) | None => done(),
         }
     }
 
     /// What no supervisor has heard of cannot have begun, and is too late now.
     fn give_up_late_starts(&mut self) {
         let late = |waiting: &Waiting| {
-            matches!(waiting.ask, Ask::Start { .. }) && !waiting.handed_over && waiting.since.elapsed() > LATE
+            let late =
+                waiting.waited.is_some_and(|waited| waiting.since.elapsed().saturating_sub(waited) > LATE);
+            matches!(waiting.ask, Ask::Start { .. }) && !waiting.handed_over && late
         };
         let tasks: Vec<Task> =
             self.waiting.iter().filter(|(_, waiting)| late(waiting)).map(|(&task, _)| task).collect();
         for task in tasks {
-            if let Some(waiting) = self.waiting.remove(&task) {
-                waiting.completion.complete(Outcome(task, Exit::NotStarted));
-            }
+            self.give_up(task, Exit::NotStarted);
         }
     }
+}
+
+/// Whether a task needs files to start.
+fn brings_files(brief: &Brief) -> bool {
+    brief.envelope.job().files.as_ref().is_some_and(|files| !files.inputs.is_empty())
 }
 
 fn span(duration: Duration) -> Span {

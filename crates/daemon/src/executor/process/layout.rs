@@ -5,6 +5,7 @@
 //!               socket          where the daemon speaks to the supervisor
 //!               log             what the supervisor complains about
 //! tasks/JOB/EPOCH-RANK/         the working folder of one attempt, with its stdout and stderr
+//!           EPOCH-RANK.in/      what is to be in it from the start, until it starts
 //! ```
 
 use std::fs::{self, DirBuilder, File};
@@ -51,6 +52,10 @@ impl Layout {
         attempt(&self.home, task)
     }
 
+    pub fn prepared(&self, task: Task) -> PathBuf {
+        prepared(&self.home, task)
+    }
+
     /// Does something with the address of the socket.
     ///
     /// The system takes no address of more than 107 bytes, and folders may lie deeper than that: the address goes
@@ -68,6 +73,11 @@ fn job(home: &Path, task: Task) -> PathBuf {
 /// The working folder of one attempt.
 pub(super) fn attempt(home: &Path, task: Task) -> PathBuf {
     job(home, task).join(format!("{}-{}", task.epoch.0, task.rank.0))
+}
+
+/// What is to be in it from the start.
+pub(super) fn prepared(home: &Path, task: Task) -> PathBuf {
+    job(home, task).join(format!("{}-{}.in", task.epoch.0, task.rank.0))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! a supervisor that is killed takes its tasks along and its successor says that they are lost. A task is started at most
 //! once for each job, epoch and rank, across all of these deaths: the supervisor has it on disk before it forks.
 //!
-//! What a task finds: an empty working folder with its `stdout` and `stderr` (and `script`, if it is one), nothing on
+//! What a task finds: a working folder with the files that it brings along, its `stdout` and `stderr` (and `script`, if it is one), nothing on
 //! standard input, the job's environment, a few variables of the machine's (`PATH`, `HOME`, `LANG` …), and
 //!
 //! | variable | value |
@@ -49,6 +49,7 @@ pub use words::{Ended, Keep, Usage};
 
 use super::Executor;
 use crate::inbox::Completion;
+use crate::staging::Staging;
 use client::{Client, Event};
 use layout::Layout;
 
@@ -78,6 +79,8 @@ pub struct Setup {
     pub keep: Keep,
     /// What a node is called where tasks look for each other; by default its id.
     pub names: Box<dyn Fn(NodeId) -> String + Send>,
+    /// Sees to the files of tasks; without it, a task that brings files along does not start.
+    pub files: Option<Staging>,
     /// Hears how each task ended and what it took, on a thread of the executor's: must not wait.
     pub hears: Box<dyn FnMut(&Ended) + Send>,
 }
@@ -141,6 +144,7 @@ impl Setup {
             output_max: OUTPUT_MAX,
             keep: Keep::default(),
             names: Box::new(|node| node.to_string()),
+            files: None,
             hears: Box::new(|_| {}),
         }
     }
@@ -158,6 +162,11 @@ impl Launch {
 /// The working folder of a task of the node in a folder, with its outputs.
 pub fn folder_of(home: &Path, task: Task) -> PathBuf {
     layout::attempt(home, task)
+}
+
+/// Where the files of a task wait for it; becomes its working folder.
+pub fn prepared_of(home: &Path, task: Task) -> PathBuf {
+    layout::prepared(home, task)
 }
 
 /// Whether a job's program can be run on this machine, in the environment of this process; why not, if not.

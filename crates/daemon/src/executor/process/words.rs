@@ -107,6 +107,10 @@ pub(super) struct Order {
     /// How it is kept to what it was granted.
     #[n(13)]
     pub keep: Option<Keep>,
+    /// Whether there is a folder with files for it.
+    #[n(14)]
+    #[cbor(default)]
+    pub prepared: bool,
 }
 
 /// How tasks are kept to what they were granted.
@@ -314,6 +318,7 @@ mod tests {
             peers: Some(vec!["n1".to_owned()]),
             array_index: Some(4),
             keep: Some(Keep { pinned: true, ..Keep::default() }),
+            prepared: true,
         };
         let hello = Hello { version: VERSION };
         [Request::Hello(hello), Request::Start(Box::new(order)), Request::Adopt(TASK), Request::Stop(TASK)]

@@ -18,6 +18,7 @@
 //! Left out: relays for grids behind several NATs, and finding nodes on a LAN without a ticket.
 
 mod ask;
+pub mod bare;
 mod book;
 mod counts;
 mod facts;

@@ -54,6 +54,8 @@ pub use tenure::Wanted;
 
 /// What of a job description it can honour: jobs of one node.
 pub const HONOURS: FieldSet = FieldSet::of(&[
+    Field::Inputs,
+    Field::Outputs,
     Field::Cores,
     Field::Memory,
     Field::Disk,
@@ -138,6 +140,8 @@ pub enum Event {
         task: Task,
         /// Its initiator.
         owner: NodeId,
+        /// What it is.
+        brief: Shared<Brief>,
     },
     /// As assignee: its turn has come.
     Start {

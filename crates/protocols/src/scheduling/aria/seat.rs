@@ -209,9 +209,9 @@ impl Aria {
         seat.record.confirmed = true;
         seat.record.since = ctx.now;
         ctx.save(Record::Seat(seat.record.clone()));
-        let (task, place) = (seat.task(), seat.place());
+        let (task, place, brief) = (seat.task(), seat.place(), seat.record.brief.clone());
         let (needs, priority) = (seat.needs.clone(), seat.priority());
-        ctx.report(Event::Confirmed { task, owner });
+        ctx.report(Event::Confirmed { task, owner, brief });
         self.local.arrive(ctx.now, place, &needs, priority);
         self.take_turns(ctx);
         self.inform_later(ctx);
@@ -321,7 +321,8 @@ impl Aria {
             let Some(seat) = self.seats.get(&job) else { continue };
             let (place, needs, priority, task) =
                 (seat.place(), seat.needs.clone(), seat.priority(), seat.task());
-            let SeatRecord { epoch, owner, turns, .. } = seat.record;
+            let SeatRecord { epoch, owner, turns, ref brief, .. } = seat.record;
+            let brief = brief.clone();
             if self.done.contains(&place) {
                 self.seats.remove(&job);
                 ctx.erase(Key::Seat(job));
@@ -333,11 +334,11 @@ impl Aria {
                     self.local.arrive(ctx.now, place, &needs, priority);
                 }
                 SeatState::Waiting => {
-                    ctx.report(Event::Confirmed { task, owner });
+                    ctx.report(Event::Confirmed { task, owner, brief });
                     self.local.arrive(ctx.now, place, &needs, priority);
                 }
                 SeatState::Moving => {
-                    ctx.report(Event::Confirmed { task, owner });
+                    ctx.report(Event::Confirmed { task, owner, brief });
                     self.on_moving(job, turns, 0, ctx);
                 }
             }

@@ -1,7 +1,7 @@
 //! `shoal bench grid`: how fast a grid of real nodes is, beside what the machine can do at most.
 
 mod array;
-mod figures;
+pub(super) mod figures;
 mod idle;
 mod queue;
 mod start;

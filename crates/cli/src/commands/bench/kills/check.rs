@@ -20,7 +20,8 @@ const CLEARING: Duration = Duration::from_secs(60);
 /// Further than any job of these plans.
 const AHEAD: Span = Span::from_hours(24);
 /// What a node's folder holds after it has ended.
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 15] = [
+    "depot",
     "cabinet.db",
     "cabinet.db-shm",
     "cabinet.db-wal",
@@ -202,6 +203,12 @@ fn files(home: &Path, accepted: &[(usize, JobId, Kind)]) -> Result<Vec<String>, 
             if entry.path().extension().is_some_and(|extension| extension == "new") {
                 wrong.push(format!("{} is left", entry.path().display()));
             }
+        }
+    }
+    // These jobs bring nothing along.
+    for part in ["partial", "errands"] {
+        for entry in std::fs::read_dir(home.join("depot").join(part)).into_iter().flatten().flatten() {
+            wrong.push(format!("{} is left", entry.path().display()));
         }
     }
     let known: BTreeSet<String> = accepted.iter().map(|(_, job, _)| job.to_string()).collect();

@@ -149,6 +149,7 @@ mod tests {
             peers: None,
             array_index: None,
             keep: Some(Keep { pinned: true, ..Keep::default() }),
+            prepared: false,
         }
     }
 

@@ -15,6 +15,7 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 use std::thread;
 
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use shoal_model::job::Work;
@@ -189,7 +190,7 @@ impl Shared {
     /// The command, the folder that it runs in, and whether there is a control group for it.
     fn prepare(&self, order: &Order, grant: &Grant) -> Result<(Command, PathBuf, bool), Failed> {
         let folder = self.layout.attempt(order.task);
-        let [stdout, stderr] = self.make_folder(order.task, &folder)?;
+        let [stdout, stderr] = self.make_folder(order, &folder)?;
         let argv = match &order.work {
             Work::Command(argv) => argv.iter().map(OsString::from).collect(),
             Work::Script(text) => write_script(&folder, text)
@@ -260,9 +261,15 @@ impl Shared {
         Ok(())
     }
 
-    fn make_folder(&self, task: Task, folder: &Path) -> Result<[File; 2], Failed> {
+    fn make_folder(&self, order: &Order, folder: &Path) -> Result<[File; 2], Failed> {
         // Most jobs have one task on a node: the folder above is rarely there already.
-        let made = fs::create_dir_all(self.layout.job(task)).and_then(|()| fs::create_dir(folder));
+        let made = fs::create_dir_all(self.layout.job(order.task)).and_then(|()| {
+            if !order.prepared {
+                return fs::create_dir(folder);
+            }
+            let prepared = self.layout.prepared(order.task);
+            Ok(renameat2(AT_FDCWD, &prepared, AT_FDCWD, folder, RenameFlags::RENAME_NOREPLACE)?)
+        });
         match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let reason = format!("{} is there: the task was started before", folder.display());
