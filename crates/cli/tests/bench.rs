@@ -81,3 +81,20 @@ fn part_of_the_grid_can_be_measured_alone() {
     let only = json(&["bench", "grid", "--quick", "--only", "idle", "--json"]);
     assert!(only.get("idle").is_some() && only.get("arrays").is_none() && only.get("queue").is_none());
 }
+
+#[test]
+fn files_are_measured_and_nothing_is_fetched_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
+    command.args(["bench", "files", "--size", "64MiB", "--small", "200", "--jobs", "5", "--json"]);
+    let output = command.env("TMPDIR", folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    for speed in ["submit_mb_per_s", "transfer_mb_per_s", "bare_mb_per_s", "copy_mb_per_s"] {
+        assert!(all[speed].as_f64().unwrap() > 0.0, "{all}");
+    }
+    // A group, and what was under way.
+    assert!(all["fetched_again"].as_u64().unwrap() <= 2 << 20, "{all}");
+    assert_eq!(all["jobs_fetched"], all["input_bytes"]);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+}

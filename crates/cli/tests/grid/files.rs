@@ -331,3 +331,44 @@ fn interface_takes_no_names_and_no_content_that_is_not_what_it_says() {
     assert_eq!(refused.status, 422);
     assert!(refused.body.contains("not a path inside"), "{}", refused.body);
 }
+
+#[test]
+fn outputs_of_a_task_that_outlived_its_daemon_are_kept() {
+    let mut node = Node::start(&[]);
+    let job = {
+        let desk = Desk::at(&node);
+        desk.write("a", "input");
+        let job = desk.submit(&["--in", "a", "--out", "b"], "sleep 1; cp a b");
+        node.await_state(&job, "running");
+        wait_until("it has its folder", || {
+            let folder = node.home().join("tasks").join(&job).join("1-0");
+            folder.join("stdout").exists().then_some(())
+        });
+        job
+    };
+    node.kill();
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    node.up();
+    assert!(node.shoal(&["wait", "--timeout", "50s", &job]).status.success());
+    let desk = Desk::at(&node);
+    desk.says(&["get", &job]);
+    assert_eq!(desk.read("b"), "input");
+    let left = fs::read_dir(node.home().join("depot/errands")).unwrap().count();
+    assert_eq!(left, 0, "nothing is left to be done");
+    let folders = fs::read_dir(node.home().join("tasks").join(&job)).unwrap().count();
+    assert_eq!(folders, 1, "the folder with its files has become its own");
+}
+
+#[test]
+fn outputs_of_a_job_on_its_own_node_are_on_another_too() {
+    let first = Node::start(&["--cores", "4"]);
+    let second = joined_with(&first, &["--cores", "1"]);
+    let desk = Desk::at(&first);
+    let job = desk.done(&["--cores", "4", "--out", "b"], "echo kept > b");
+    let contents =
+        |node: &Node| blobs(&node.home()).iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>();
+    for node in [&first, &second] {
+        assert!(contents(node).contains(&b"kept\n".to_vec()));
+    }
+    assert!(Desk::at(&second).says(&["get", &job]).contains('b'));
+}

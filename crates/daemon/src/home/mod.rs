@@ -11,6 +11,7 @@
 //! node.toml     what its owner says of it
 //! address       where programs on this machine reach it, while it runs
 //! history/      what happened to jobs, for people
+//! depot/        files of jobs, by what is in them
 //! log           what a node in the background has to say
 //! run/          sockets, and whatever else a life of the daemon needs
 //! supervisor/   tasks/        see the executor of real processes
