@@ -178,6 +178,11 @@ impl Member {
         &self.folder
     }
 
+    /// The keys of whoever submits to it.
+    pub fn user(&self) -> user::Folder {
+        user::Folder::at(&self.folder.with_extension("user"))
+    }
+
     /// Its process, while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
@@ -188,7 +193,7 @@ impl Member {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("--home").arg(&self.folder).args(words);
         // Keys of its own: whoever shows or measures a grid leaves nothing in the user's folder.
-        command.env(user::VARIABLE, self.folder.with_extension("user"));
+        command.env(user::VARIABLE, self.user().path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(command)
     }

@@ -288,6 +288,14 @@ mod tests {
         let mut changed = lines.clone();
         changed[2] = changed[2].replace("job", "jab");
         assert_eq!(check(&changed), Err(3));
+        // Whoever knows how to make hashes can seal a changed record anew, and breaks the next one.
+        let (_, before) = split(&lines[0]).unwrap();
+        let (second, _) = split(&lines[1]).unwrap();
+        let second = second.replace("job", "jab");
+        let hash = HEXLOWER.encode(&sealed(&before, &second));
+        let mut resealed = lines.clone();
+        resealed[1] = format!("{second}{SEAM}{hash}\"}}");
+        assert_eq!(check(&resealed), Err(3));
         let mut removed = lines.clone();
         removed.remove(1);
         assert_eq!(check(&removed), Err(2));

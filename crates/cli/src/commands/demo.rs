@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use serde::Serialize;
 use shoal_api::{Client, JobStatus, LogQuery, Until};
+use shoal_daemon::trust::user::Folder;
 use shoal_model::{Job, Span};
 
-use super::submit::submit;
+use super::submit::submit_as;
 use super::wait::until_over;
 use crate::context::Context;
 use crate::error::Error;
@@ -52,6 +53,22 @@ impl Voice {
     }
 }
 
+/// Who plays it: a user with keys of their own, which are gone with the grid.
+struct Player {
+    voice: Voice,
+    keys: Folder,
+}
+
+impl Player {
+    fn submit(&self, client: &Client, job: Job, plan: Span) -> Result<JobStatus, Error> {
+        submit_as(&self.keys, client, job, &[], plan)
+    }
+
+    fn say(&self, text: impl AsRef<str>) {
+        self.voice.say(text);
+    }
+}
+
 /// Runs the demo.
 pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let began = Instant::now();
@@ -61,15 +78,16 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let mut grid = Grid::start(Shape { nodes, cores: 1, prefix: "shoal-demo-", settings: "" })?;
     let client = grid.node(0).client()?;
     voice.say("all of them know each other; none of them is the head");
+    let player = Player { voice, keys: Folder::at(&grid.folder().join("user")) };
 
     let told = vec![
-        single(&grid, &voice)?,
-        gang(&grid, &voice)?,
-        deadline(&client, &voice)?,
-        array(&client, &voice)?,
-        survivor(&mut grid, &client, &voice)?,
+        single(&grid, &player)?,
+        gang(&grid, &player)?,
+        deadline(&client, &player)?,
+        array(&client, &player)?,
+        survivor(&mut grid, &client, &player)?,
     ];
-    voice.say("ending all nodes");
+    player.say("ending all nodes");
     drop(grid);
 
     let account = Account { nodes: arguments.nodes, seconds: began.elapsed().as_secs_f64(), jobs: told };
@@ -80,9 +98,9 @@ fn shell(script: &str) -> Job {
     Job { limit: Some(Span::from_mins(1)), ..Job::command(["sh", "-c", script]) }
 }
 
-fn promised(client: &Client, job: Job, what: &str, voice: &Voice) -> Result<JobStatus, Error> {
-    let status = submit(client, job, &[], PLAN)?;
-    voice.say(format!("{what}: {}", show::promise(&status, &Clock::read())));
+fn promised(client: &Client, job: Job, what: &str, player: &Player) -> Result<JobStatus, Error> {
+    let status = player.submit(client, job, PLAN)?;
+    player.say(format!("{what}: {}", show::promise(&status, &Clock::read())));
     Ok(status)
 }
 
@@ -93,58 +111,60 @@ fn output(client: &Client, job: &JobStatus, rank: u32) -> Result<String, Error> 
 }
 
 /// A job goes in at one node, and its output comes out at another.
-fn single(grid: &Grid, voice: &Voice) -> Result<Told, Error> {
+fn single(grid: &Grid, player: &Player) -> Result<Told, Error> {
     let client = grid.node(1).client()?;
     let status =
-        promised(&client, shell("echo hello from $SHOAL_NODELIST"), "a job, given to node 2", voice)?;
+        promised(&client, shell("echo hello from $SHOAL_NODELIST"), "a job, given to node 2", player)?;
     let ended = until_over(&client, &status.id.to_string())?;
     let said = output(&grid.node(2).client()?, &ended, 0)?;
-    voice.say(format!("{}; node 3, asked for its output: {said}", ended.state));
+    player.say(format!("{}; node 3, asked for its output: {said}", ended.state));
     Ok(Told { kind: "single", job: ended })
 }
 
 /// Three nodes start together.
-fn gang(grid: &Grid, voice: &Voice) -> Result<Told, Error> {
+fn gang(grid: &Grid, player: &Player) -> Result<Told, Error> {
     let client = grid.node(0).client()?;
     let job = Job { nodes: 3.try_into().expect("some"), ..shell("echo rank $SHOAL_RANK of $SHOAL_NODES") };
-    let status = promised(&client, job, "a gang of three", voice)?;
+    let status = promised(&client, job, "a gang of three", player)?;
     let ended = until_over(&client, &status.id.to_string())?;
     let said: Vec<String> = (0..3).map(|rank| output(&client, &ended, rank)).collect::<Result<_, _>>()?;
     let skew = ended.skew.map(|skew| skew.to_string()).unwrap_or_default();
-    voice.say(format!("{}, its ranks started {skew} apart: {}", ended.state, said.join(", ")));
+    player.say(format!("{}, its ranks started {skew} apart: {}", ended.state, said.join(", ")));
     Ok(Told { kind: "gang", job: ended })
 }
 
 /// One that can be done by its deadline; one that cannot is refused at once.
-fn deadline(client: &Client, voice: &Voice) -> Result<Told, Error> {
+fn deadline(client: &Client, player: &Player) -> Result<Told, Error> {
     let now = Clock::read().now();
     let late = Job { deadline: Some(now + Span::from_secs(1)), ..shell("sleep 1") };
-    match submit(client, late, &[], PLAN) {
-        Err(refused) => voice.say(format!("a job that cannot end in time is refused: {}", refused.message())),
-        Ok(taken) => voice.say(format!("a job that cannot end in time is {}", taken.state)),
+    match player.submit(client, late, PLAN) {
+        Err(refused) => {
+            player.say(format!("a job that cannot end in time is refused: {}", refused.message()))
+        }
+        Ok(taken) => player.say(format!("a job that cannot end in time is {}", taken.state)),
     }
     let job = Job { deadline: Some(now + Span::from_mins(5)), ..shell("sleep 0.2") };
-    let status = promised(client, job, "a job with a deadline in five minutes", voice)?;
+    let status = promised(client, job, "a job with a deadline in five minutes", player)?;
     Ok(Told { kind: "deadline", job: until_over(client, &status.id.to_string())? })
 }
 
 /// A job for each of forty indexes.
-fn array(client: &Client, voice: &Voice) -> Result<Told, Error> {
+fn array(client: &Client, player: &Player) -> Result<Told, Error> {
     let indexes = "1-40".parse().map_err(|_| Error::internal("an array that makes no sense"))?;
     let job = Job { array: Some(Box::new(indexes)), ..shell("echo $SHOAL_ARRAY_INDEX") };
-    voice.say("an array of forty jobs");
-    let status = submit(client, job, &[], Span::ZERO)?;
+    player.say("an array of forty jobs");
+    let status = player.submit(client, job, Span::ZERO)?;
     let ended = until_over(client, &status.id.to_string())?;
-    voice.say(format!("{}: all forty", ended.state));
+    player.say(format!("{}: all forty", ended.state));
     Ok(Told { kind: "array", job: ended })
 }
 
 /// A node is killed under a gang, which runs again on others; the node comes back.
-fn survivor(grid: &mut Grid, client: &Client, voice: &Voice) -> Result<Told, Error> {
+fn survivor(grid: &mut Grid, client: &Client, player: &Player) -> Result<Told, Error> {
     // The first time it sleeps, the second time it ends.
     let script = "test $SHOAL_EPOCH -gt 1 || sleep 1000; echo epoch $SHOAL_EPOCH";
     let job = Job { nodes: 3.try_into().expect("some"), ..shell(script) };
-    let status = promised(client, job, "a gang of three that takes long", voice)?;
+    let status = promised(client, job, "a gang of three that takes long", player)?;
     let id = status.id.to_string();
     let runs = client.wait(&id, Until::Started, Span::from_secs(50))?;
     let own = client.info()?.node.id;
@@ -153,12 +173,12 @@ fn survivor(grid: &mut Grid, client: &Client, voice: &Voice) -> Result<Told, Err
     let victim = victim.ok_or_else(|| Error::internal("the gang has no place"))?;
     let member = grid.by_id(&victim)?;
     member.kill()?;
-    voice.say(format!("node {victim} was killed under it (kill -9)"));
+    player.say(format!("node {victim} was killed under it (kill -9)"));
     let ended = until_over(client, &id)?;
     let epoch = ended.planned.as_ref().map_or(0, |planned| planned.epoch);
-    voice.say(format!("its owner noticed, and placed it anew: {} with placement {epoch}", ended.state));
+    player.say(format!("its owner noticed, and placed it anew: {} with placement {epoch}", ended.state));
     member.up(None)?;
-    voice.say(format!("node {victim} was started again, and is back"));
+    player.say(format!("node {victim} was started again, and is back"));
     Ok(Told { kind: "gang, a node killed", job: ended })
 }
 

@@ -62,7 +62,18 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
 }
 
 /// Submits a job with its files, and the jobs that it is to start after.
-pub fn submit(client: &Client, mut job: Job, after: &[JobRef], plan: Span) -> Result<JobStatus, Error> {
+pub fn submit(client: &Client, job: Job, after: &[JobRef], plan: Span) -> Result<JobStatus, Error> {
+    submit_as(&Folder::choose()?, client, job, after, plan)
+}
+
+/// The same for the user of this folder.
+pub fn submit_as(
+    folder: &Folder,
+    client: &Client,
+    mut job: Job,
+    after: &[JobRef],
+    plan: Span,
+) -> Result<JobStatus, Error> {
     if !after.is_empty() {
         let mut all = job.after.take().map(|after| *after).unwrap_or_default();
         for JobRef { id, ended } in after {
@@ -72,8 +83,7 @@ pub fn submit(client: &Client, mut job: Job, after: &[JobRef], plan: Span) -> Re
         }
         job.after = Some(Box::new(After(all.0)));
     }
-    let folder = Folder::choose()?;
-    let (user, pass) = (signer(&folder)?, folder.pass()?);
+    let (user, pass) = (signer(folder)?, folder.pass()?);
     let says = pass.as_ref().and_then(pass::says);
     let organisation = says.and_then(|says| says.organisation);
     // Named in the job, so that nodes that do not serve them need not be asked.

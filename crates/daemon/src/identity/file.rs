@@ -40,11 +40,12 @@ impl Kind {
         text::read(self.context, text.trim_end()).map_err(|_| damaged("its sum does not fit"))
     }
 
-    /// Keeps something: beside its place first, then moved there. The folder is made if it is not there.
+    /// Keeps something: beside its place first, then put there, unless somebody else was quicker. The folder is made if it is
+    /// not there.
     pub fn write(&self, folder: &Path, path: &Path, bytes: &[u8]) -> Result<(), IdentityError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(failed("make the folder", folder))?;
-        let draft = path.with_extension("key.new");
+        let draft = path.with_extension(format!("key.{}.new", std::process::id()));
         // What a crash left half-written was never used.
         match std::fs::remove_file(&draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -57,7 +58,10 @@ impl Kind {
         let mut file = file.map_err(failed("create", &draft))?;
         let content = format!("{}{}\n", self.head, text::write(self.context, bytes));
         file.write_all(content.as_bytes()).and_then(|()| file.sync_all()).map_err(failed("write", &draft))?;
-        std::fs::rename(&draft, path).map_err(failed("move a new key to", path))?;
+        // Not by a rename, which would replace the key of who was quicker.
+        let put = std::fs::hard_link(&draft, path);
+        std::fs::remove_file(&draft).map_err(failed("remove", &draft))?;
+        put.map_err(failed("put a new key at", path))?;
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync", folder))
     }
 }

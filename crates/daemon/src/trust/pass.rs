@@ -205,6 +205,10 @@ mod tests {
         let sound = by_node(&statement("lab-a", later()));
         assert!(verify(&sound, grids.id(), NOW).is_ok());
         assert_eq!(verify(&sound, GridId(key(77).public()), NOW), Err(Denial::OtherGrid));
+        let by_lab = by_organisation(&key(5), &statement("lab-a", later()));
+        assert!(verify(&by_lab, grids.id(), NOW).is_ok());
+        assert_eq!(verify(&by_lab, GridId(key(77).public()), NOW), Err(Denial::OtherGrid));
+        assert_eq!(verify(&by_lab, grids.id(), later()), Err(Denial::Expired));
         assert_eq!(verify(&sound, grids.id(), later()), Err(Denial::Expired));
         // A node of lab-a says that somebody is of lab-b.
         assert_eq!(verify(&by_node(&statement("lab-b", later())), grids.id(), NOW), Err(Denial::BadPass));

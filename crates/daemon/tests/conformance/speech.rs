@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use shoal_daemon::network::wire::{self, HEAD, Head};
 use shoal_model::job::{After, Ended};
-use shoal_model::{Envelope, Job, JobId, Machine, Needs, NodeId, Nonce, Resources, Span, Time};
-use shoal_protocols::node::{Command, Message, Node, config};
+use shoal_model::{Envelope, Epoch, Job, JobId, Machine, Needs, NodeId, Nonce, Resources, Span, Time};
+use shoal_protocols::node::{Command, Denial, JobMessage, Message, Node, config};
 use shoal_protocols::overlay::{self, blatant_s, can, cyclon};
 use shoal_protocols::scheduling::{aria, asap, proactive, tri_pronged};
 use shoal_protocols::{Message as _, Shared};
@@ -87,7 +87,7 @@ fn one_by_one(messages: Vec<Message>, kinds: &mut BTreeSet<&'static str>) {
     }
 }
 
-/// What nodes of a CAN say only when they meet, leave, or have too much to do.
+/// What nodes of a CAN say only when they meet, leave, or have too much to do, and hosts where an owner denies something.
 fn needing_luck() -> Vec<Message> {
     let machine = Shared::new(Machine::with_capacity(Resources::cores(4)));
     let vitals = can::Vitals {
@@ -115,6 +115,8 @@ fn needing_luck() -> Vec<Message> {
         Message::TriPronged(tri_pronged::Message::Answer { job, yes: true }),
         Message::TriPronged(tri_pronged::Message::Pull { vitals: Shared::new(vitals), balance: true }),
         Message::TriPronged(tri_pronged::Message::Nothing),
+        Message::Job(JobMessage::Denied(job, Epoch(2), Denial::Revoked)),
+        Message::Job(JobMessage::Denied(job, Epoch(3), Denial::Rule(u32::MAX))),
     ]
 }
 

@@ -9,7 +9,7 @@ use shoal_model::{Job, Span};
 use tempfile::TempDir;
 
 use super::Bar;
-use crate::commands::submit::submit;
+use crate::commands::submit::submit_as;
 use crate::error::Error;
 use crate::grid::{Grid, Shape};
 
@@ -90,7 +90,7 @@ pub fn measure(
     let limit = Some(Span::from_mins(1));
     let job = Job { array: Some(Box::new(indexes)), limit, ..Job::command([raw::NOTHING]) };
     let began = Instant::now();
-    let id = submit(&client, job, &[], Span::ZERO)?.id.to_string();
+    let id = submit_as(&grid.node(0).user(), &client, job, &[], Span::ZERO)?.id.to_string();
     let ended = loop {
         let status = client.wait(&id, Until::Ended, LOOK)?;
         if status.state.is_over() {

@@ -20,11 +20,12 @@ const CLEARING: Duration = Duration::from_secs(60);
 /// Further than any job of these plans.
 const AHEAD: Span = Span::from_hours(24);
 /// What a node's folder holds after it has ended.
-const KNOWN: [&str; 15] = [
-    "depot",
+const KNOWN: [&str; 16] = [
+    "audit.log",
     "cabinet.db",
     "cabinet.db-shm",
     "cabinet.db-wal",
+    "depot",
     "format",
     "history",
     "lock",
