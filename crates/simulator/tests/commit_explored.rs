@@ -202,12 +202,18 @@ fn all_or_none(state: &State<'_, Commit, Witness>) -> Result<(), String> {
             let placed = coordinator.and_then(|core| core.commit.placement(lock.job));
             // Whoever has yet to be told to let go is told again after the horizon.
             let chased = state.timers(lock.coordinator).any(|(_, timer)| matches!(timer, Timer::Chase(..)));
-            // So is whoever has to let go before an exchange can be confirmed.
-            let retried = state
-                .timers(lock.coordinator)
-                .any(|(_, timer)| matches!(timer, Timer::Retry(job, _) if *job == lock.job));
-            let placing = coordinator.is_some_and(|core| core.commit.is_placing(lock.job));
-            if chased || placing && retried {
+            // So is whoever has to let go before an exchange can be confirmed, and who serves both sets and has yet to
+            // be told of the new one.
+            let due =
+                |is: &dyn Fn(&Timer) -> bool| state.timers(lock.coordinator).any(|(_, timer)| is(timer));
+            let retried = due(&|timer| matches!(timer, Timer::Retry(job, _) if *job == lock.job))
+                && coordinator.is_some_and(|core| core.commit.is_placing(lock.job));
+            let reminded = placed.is_some_and(|placed| {
+                let newer = core.commit.lock(lock.job, placed.epoch);
+                newer.is_some_and(|(_, stage)| stage != Stage::Confirmed)
+                    && due(&|timer| matches!(timer, Timer::Remind(job, epoch, _) if (*job, *epoch) == (lock.job, placed.epoch)))
+            });
+            if chased || retried || reminded {
                 continue;
             }
             if up(lock.coordinator) && placed.is_none_or(|placed| placed.epoch != lock.epoch) {
@@ -320,4 +326,9 @@ fn job_that_exchanges_a_node_of_its_set_beside_a_rival() {
 #[test]
 fn job_that_exchanges_a_node_of_its_set_beside_a_rival_with_a_loss() {
     assert_holds("exchange beside a rival, a loss", exchange_beside_a_rival(), faults(0, 1, 0), Time::ZERO);
+}
+
+#[test]
+fn job_that_exchanges_a_node_of_its_set_beside_a_rival_with_a_crash() {
+    assert_holds("exchange beside a rival, a crash", exchange_beside_a_rival(), faults(1, 0, 0), Time::ZERO);
 }
