@@ -15,7 +15,6 @@ use std::thread;
 use data_encoding::HEXLOWER;
 use rand::SeedableRng;
 use shoal_api::{Home, HomeError};
-use shoal_model::job::MAX_ORGANISATIONS;
 use shoal_protocols::Chance;
 use shoal_protocols::node::{self, Config, Gate, Judge, Node, Phase};
 use tokio::net::TcpListener;
@@ -252,8 +251,6 @@ pub fn start(options: Options) -> Result<Station, StartError> {
             .map_err(|error| StartError::Policy { path: Policy::path(&folder), source: error })?,
     );
 
-    let more = MAX_ORGANISATIONS.saturating_sub(machine.refuses.len());
-    machine.refuses.extend(gate.policy().refuses().into_iter().take(more));
     let audit = Audit::open(&folder).map_err(|source| StartError::Io { doing: "open audit.log", source })?;
     let audit = Arc::new(audit);
     let opened_with = format!("shoal {}, node {me}", env!("CARGO_PKG_VERSION"));

@@ -139,13 +139,36 @@ impl Audit {
         file.seek(SeekFrom::End(0))?;
         let (records, written) = mpsc::sync_channel::<(Time, Record)>(WAITING_MAX);
         thread::Builder::new().name("audit".to_owned()).spawn(move || {
+            let mut lost: u64 = 0;
             while let Ok((at, record)) = written.recv() {
-                let mut lines = chain.next(at, record);
+                let (before, mut count) = (chain.clone(), 1);
+                let mut lines = String::new();
+                if lost > 0 {
+                    let told = Record::new(Kind::Missed, format!("{lost} records"));
+                    lines.push_str(&chain.next(at, told));
+                }
+                lines.push_str(&chain.next(at, record));
                 for (at, record) in written.try_iter().take(WAITING_MAX) {
                     lines.push_str(&chain.next(at, record));
+                    count += 1;
                 }
-                if let Err(error) = file.write_all(lines.as_bytes()).and_then(|()| file.sync_data()) {
-                    tracing::error!("cannot write {}: {error}", path.display());
+                // Where the last try failed, its rest may still be there.
+                let clean = if lost > 0 { cut_back(&mut file, end) } else { Ok(()) };
+                let tried = clean.and_then(|()| file.write_all(lines.as_bytes()));
+                match tried.and_then(|()| file.sync_data()) {
+                    Ok(()) => {
+                        end += lines.len() as u64;
+                        lost = 0;
+                    }
+                    Err(error) => {
+                        tracing::error!("cannot write {}: {error}", path.display());
+                        // The chain goes on from what is in the file; of the rest the number is told later.
+                        chain = before;
+                        lost += count;
+                        if let Err(error) = cut_back(&mut file, end) {
+                            tracing::error!("cannot cut {} back: {error}", path.display());
+                        }
+                    }
                 }
             }
         })?;
@@ -168,6 +191,13 @@ impl Audit {
             }
         }
     }
+}
+
+/// Cuts off what was written in part, and goes on from there.
+fn cut_back(file: &mut File, end: u64) -> io::Result<()> {
+    file.set_len(end)?;
+    file.seek(SeekFrom::Start(end))?;
+    Ok(())
 }
 
 /// Where a chain has come to.

@@ -61,8 +61,13 @@ impl Command {
         // A node that runs knows whose it is by its membership too.
         let member = context.client().ok().and_then(|client| client.trusted().ok());
         let member = member.map(|trusted| trusted.organisation.and_then(|name| name.parse().ok()));
-        let mut own: Vec<Option<Name>> = vec![settings.machine.organisation.clone()];
-        own.extend(member);
+        // As at the gate: what the settings do not say, the membership does.
+        let set = settings.machine.organisation.clone();
+        let own: Vec<Option<Name>> = match (member, set) {
+            (Some(member), None) => vec![member],
+            (Some(member), set) => vec![member, set],
+            (None, set) => vec![set],
+        };
         let verdict = policy.judge(&Case {
             user: &whose,
             key: key.as_ref(),

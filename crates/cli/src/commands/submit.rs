@@ -1,7 +1,8 @@
 //! `shoal submit`: a job is accepted, and its start is promised.
 
 use shoal_api::{Client, JobStatus};
-use shoal_daemon::trust::pass;
+use shoal_daemon::trust::pass::{self, Statement};
+use shoal_daemon::trust::text::write_key;
 use shoal_daemon::trust::user::Folder;
 use shoal_model::job::After;
 use shoal_model::units::SpanText;
@@ -84,11 +85,15 @@ pub fn submit_as(
         job.after = Some(Box::new(After(all.0)));
     }
     let (user, pass) = (signer(folder)?, folder.pass()?);
-    let says = pass.as_ref().and_then(pass::says);
-    let organisation = says.and_then(|says| says.organisation);
+    // A pass for another grid says nothing here: the node vouches instead.
+    let foreign =
+        |says: &Statement| client.trusted().is_ok_and(|trusted| trusted.grid != write_key(&says.grid.0));
+    let says = pass.as_ref().and_then(pass::says).filter(|says| !foreign(says));
+    let (named, organisation) = says.map(|says| (says.name, says.organisation)).unzip();
     // Named in the job, so that nodes that do not serve them need not be asked.
-    job.organisation = job.organisation.or(organisation);
-    job.user = job.user.or_else(|| Some(user.name().clone()));
+    job.organisation = job.organisation.or(organisation.flatten());
+    // Called as the pass says, which may be otherwise than in the key's file.
+    job.user = job.user.or(named).or_else(|| Some(user.name().clone()));
     files::bring(client, &mut job)?;
     let nonce = Nonce(shoal_api::secret::draw()?);
     let envelope = Envelope::new(job, nonce).map_err(|error| Error::user(error.to_string()))?;

@@ -79,7 +79,8 @@ fn go_on(client: &Client, file: &FileView, part: &Path, bar: &Transfer) -> Resul
         let mut from = client.file(&file.digest, at, &file.holders)?;
         let mut bytes = vec![0; READ];
         let mut left = file.size - at;
-        loop {
+        // Whatever more is sent is not waited for.
+        while left > 0 {
             let read = from.read(&mut bytes)?;
             if read == 0 {
                 break;

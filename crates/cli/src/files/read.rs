@@ -64,14 +64,23 @@ pub fn input(text: &str) -> Result<Staged, Error> {
     let named = text.rsplit_once('=').filter(|(path, name)| !path.is_empty() && !name.is_empty());
     // A file may have `=` in its name.
     if let Some((path, name)) = named.filter(|_| !Path::new(text).exists()) {
-        return Staged::new(name, path).map_err(|error| wrong(&error));
+        return Staged::new(plain(name), path).map_err(|error| wrong(&error));
     }
-    if let Ok(staged) = Staged::new(text, text) {
+    if let Ok(staged) = Staged::new(plain(text), text) {
         return Ok(staged);
     }
     let name = Path::new(text).file_name().and_then(|name| name.to_str()).unwrap_or(text);
     Staged::new(name, text)
         .map_err(|error| wrong(&error).hint("--in PATH=NAME gives it a name in the job's folder"))
+}
+
+/// A path without what says nothing: `./` before it, as shells complete it, and `/` behind it.
+fn plain(path: &str) -> &str {
+    let mut plain = path.trim_end_matches('/');
+    while let Some(rest) = plain.strip_prefix("./") {
+        plain = rest.trim_start_matches('/');
+    }
+    plain
 }
 
 impl Sources {
@@ -200,6 +209,11 @@ mod tests {
         assert_eq!(read("data/a.csv=b.csv"), both("data/a.csv", "b.csv"));
         assert_eq!(read("/home/me/a.csv"), both("/home/me/a.csv", "a.csv"));
         assert_eq!(read("../a.csv"), both("../a.csv", "a.csv"));
+        assert_eq!(read("./data/a.csv"), both("./data/a.csv", "data/a.csv"));
+        assert_eq!(read("scenes/"), both("scenes/", "scenes"));
+        assert_eq!(read("/home/me/scenes/"), both("/home/me/scenes/", "scenes"));
+        assert_eq!(read("a.csv=./in/b.csv"), both("a.csv", "in/b.csv"));
+        assert!(input("./").is_err() && input("/").is_err());
         assert!(input("a=../b").is_err());
         assert!(input("..").is_err());
     }

@@ -20,6 +20,9 @@ pub const DEPTH_MAX: usize = 64;
 /// Names that are looked at in one folder with all below it.
 pub const NAMES_MAX: usize = 1_000_000;
 
+/// What a folder is that cannot be opened; nobody knows what is in it.
+pub const CLOSED: &str = "a folder that cannot be opened";
+
 /// An open folder.
 pub struct Beneath(OwnedFd);
 
@@ -126,8 +129,13 @@ impl Beneath {
             if sort.is_dir() {
                 if depth + 1 >= DEPTH_MAX {
                     found.odd.push(Odd { path, what: "a folder that lies too deep" });
-                } else if let Ok(folder) = self.folder(name) {
-                    folder.walk_into(&path, depth + 1, names, found)?;
+                } else {
+                    match self.folder(name) {
+                        Ok(folder) => folder.walk_into(&path, depth + 1, names, found)?,
+                        // Somebody has removed it meanwhile.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        Err(_) => found.odd.push(Odd { path, what: CLOSED }),
+                    }
                 }
             } else if check_inside(&path).is_err() {
                 found.odd.push(Odd { path, what: "a name with a control character, `\\` or an outer space" });

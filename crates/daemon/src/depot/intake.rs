@@ -50,12 +50,18 @@ pub(super) fn hash(
 }
 
 impl Depot {
-    /// How many bytes of a file are here, whole or not.
+    /// How many bytes of a file are here, whole or not. All of them only if it has its name: who brings a file sends the
+    /// last byte again, and so has it finished, where a crash came before that.
     pub fn here(&self, digest: &Digest, size: u64) -> u64 {
         match self.has(digest) {
             Some(size) => size,
-            None => fs::metadata(self.partial(digest)).map_or(0, |facts| facts.len().min(size)),
+            None => self.come(digest).min(size.saturating_sub(1)),
         }
+    }
+
+    /// How many bytes of a file have come that has no name yet.
+    fn come(&self, digest: &Digest) -> u64 {
+        fs::metadata(self.partial(digest)).map_or(0, |facts| facts.len())
     }
 
     /// The outline of a file that is coming, as far as it is known here.
@@ -73,8 +79,9 @@ impl Depot {
         outline: Option<Outline>,
     ) -> Result<Intake, Error> {
         {
+            let come = self.come(&digest);
             let mut state = self.lock();
-            self.make_room(&mut state, size)?;
+            self.make_room(&mut state, size, size.saturating_sub(come))?;
             if state.coming.len() >= COMING_MAX {
                 return Err(Error::TooMany);
             }
@@ -100,6 +107,11 @@ impl Depot {
         if let Some(outline) = &outline {
             let beside = tree(path);
             fs::write(&beside, outline.bytes()).map_err(wrong("write", &beside))?;
+        }
+        // One that was about to be named when the node died can be written by nobody but root.
+        if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file()) {
+            let writable = fs::Permissions::from_mode(WRITABLE);
+            fs::set_permissions(path, writable).map_err(wrong("open", path))?;
         }
         let flags = nix::libc::O_NOFOLLOW;
         let mut options = File::options();
@@ -132,7 +144,7 @@ impl Depot {
     pub fn unnamed(self: &Arc<Self>) -> Result<Intake, Error> {
         let number = {
             let mut state = self.lock();
-            self.make_room(&mut state, 0)?;
+            self.make_room(&mut state, 0, 0)?;
             state.unnamed += 1;
             state.unnamed - 1
         };
@@ -195,9 +207,10 @@ impl Intake {
             return Err(Error::Wrong(self.digest));
         }
         let digest = found;
-        if !self.named {
+        if !self.named && self.depot.has(&digest).is_none() {
             let mut state = self.depot.lock();
-            self.depot.make_room(&mut state, size)?;
+            // Its bytes are on the disk by now.
+            self.depot.make_room(&mut state, size, 0)?;
         }
         let read_only = fs::Permissions::from_mode(READ_ONLY);
         self.file.set_permissions(read_only).map_err(wrong("protect", &self.path))?;

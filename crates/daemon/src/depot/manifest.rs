@@ -2,14 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use minicbor::{Decode, Encode};
+use minicbor::{Decode, Decoder, Encode, decode};
 use shoal_model::Digest;
-use shoal_model::job::check_inside;
+use shoal_model::job::{MAX_FILES, check_inside};
 
 /// Files of one list.
 pub const FILES_MAX: usize = 100_000;
 /// Bytes of one list.
 pub const BYTES_MAX: usize = 64 << 20;
+/// Patterns that matched nothing: as many as a job has.
+pub const UNMATCHED_MAX: usize = MAX_FILES;
+/// Things left out that are told.
+pub const LEFT_OUT_MAX: usize = 1_000;
 
 /// Files by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -20,11 +24,11 @@ pub struct Manifest {
     pub files: Vec<Entry>,
     /// Of outputs: patterns that matched nothing.
     #[n(1)]
-    #[cbor(default)]
+    #[cbor(default, decode_with = "decode_unmatched")]
     pub unmatched: Vec<String>,
     /// Of outputs: what matched and was left out, and why.
     #[n(2)]
-    #[cbor(default)]
+    #[cbor(default, decode_with = "decode_left_out")]
     pub left_out: Vec<LeftOut>,
 }
 
@@ -80,7 +84,7 @@ impl Manifest {
             return Err(NoManifest::Unread(format!("{} bytes, at most {BYTES_MAX}", bytes.len())));
         }
         let manifest: Manifest =
-            minicbor::decode(bytes).map_err(|error| NoManifest::Unread(error.to_string()))?;
+            decode(bytes).map_err(|error| NoManifest::Unread(error.to_string()))?;
         manifest.check()?;
         Ok(manifest)
     }
@@ -114,6 +118,30 @@ impl Manifest {
     }
 }
 
+fn decode_unmatched<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Vec<String>, decode::Error> {
+    decode_few(d, ctx, UNMATCHED_MAX)
+}
+
+fn decode_left_out<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Vec<LeftOut>, decode::Error> {
+    decode_few(d, ctx, LEFT_OUT_MAX)
+}
+
+/// Stops at what is too much: in memory it is many times what it is in bytes.
+fn decode_few<'b, C, T: Decode<'b, C>>(
+    d: &mut Decoder<'b>,
+    ctx: &mut C,
+    most: usize,
+) -> Result<Vec<T>, decode::Error> {
+    let mut few = Vec::new();
+    for item in d.array_iter_with(ctx)? {
+        if few.len() == most {
+            return Err(decode::Error::message("more is told than there can be"));
+        }
+        few.push(item?);
+    }
+    Ok(few)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +161,21 @@ mod tests {
         let list = list(&["a", "b/c", "b/d"]);
         assert_eq!(Manifest::read(&list.bytes()), Ok(list));
         assert!(matches!(Manifest::read(b"\xff\xff"), Err(NoManifest::Unread(_))));
+    }
+
+    #[test]
+    fn lists_tell_no_more_than_they_may() {
+        let left = LeftOut { path: "a".to_owned(), why: String::new() };
+        for (unmatched, left_out, right) in
+            [(UNMATCHED_MAX, LEFT_OUT_MAX, true), (UNMATCHED_MAX + 1, 0, false), (0, LEFT_OUT_MAX + 1, false)]
+        {
+            let list = Manifest {
+                files: Vec::new(),
+                unmatched: vec!["*".to_owned(); unmatched],
+                left_out: vec![left.clone(); left_out],
+            };
+            assert_eq!(Manifest::read(&list.bytes()).is_ok(), right);
+        }
     }
 
     #[test]

@@ -311,36 +311,48 @@ impl Depot {
         }
     }
 
-    /// Makes room for a file, if that can be done.
-    fn make_room(&self, state: &mut State, size: u64) -> Result<(), Error> {
+    /// Makes room for a file of a size, of which so much is not on the disk yet; gives up nothing if that does not do.
+    fn make_room(&self, state: &mut State, size: u64, still_to_write: u64) -> Result<(), Error> {
         let full = Error::Full { size, most: self.limits.bytes_max };
         if size > BLOB_MAX {
             return Err(Error::TooLarge(size));
         }
-        let fits = |state: &State| {
-            state.bytes.saturating_add(size) <= self.limits.bytes_max
-                && state.blobs.len() < self.limits.blobs_max
-                && free(&self.folder) >= size.saturating_add(LEAST.as_bytes())
+        // What is too much: bytes by the limit or by the disk, and files.
+        let excess = |state: &State| {
+            let bytes = state.bytes.saturating_add(size).saturating_sub(self.limits.bytes_max);
+            let disk = still_to_write.saturating_add(LEAST.as_bytes()).saturating_sub(free(&self.folder));
+            let blobs = (state.blobs.len() + 1).saturating_sub(self.limits.blobs_max);
+            (bytes.max(disk), blobs)
         };
-        if fits(state) {
+        let (bytes, blobs) = excess(state);
+        if (bytes, blobs) == (0, 0) {
             return Ok(());
         }
         let now = SystemTime::now();
         let fresh = |used: SystemTime| now.duration_since(used).is_ok_and(|since| since < FRESH);
-        let mut unused: Vec<(SystemTime, Digest)> = state
+        let mut unused: Vec<(SystemTime, Digest, u64)> = state
             .blobs
             .iter()
             .filter(|(digest, blob)| !state.pinned.contains(digest) && !fresh(blob.used))
-            .map(|(digest, blob)| (blob.used, *digest))
+            .map(|(digest, blob)| (blob.used, *digest, blob.size))
             .collect();
         unused.sort_unstable();
-        for (_, digest) in unused {
-            self.remove(state, &digest);
-            if fits(state) {
-                return Ok(());
+        let (mut gained, mut gone) = (0_u64, 0);
+        for (_, _, gain) in &unused {
+            if gained >= bytes && gone >= blobs {
+                break;
             }
+            gained = gained.saturating_add(*gain);
+            gone += 1;
         }
-        Err(full)
+        if gained < bytes || gone < blobs {
+            return Err(full);
+        }
+        for (_, digest, _) in &unused[..gone] {
+            self.remove(state, digest);
+        }
+        // Something could not be removed, or the disk gains less than it should: blocks may be shared.
+        if excess(state) == (0, 0) { Ok(()) } else { Err(full) }
     }
 
     fn find_all(&self) -> Result<(), Error> {

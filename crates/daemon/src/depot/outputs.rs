@@ -1,5 +1,6 @@
 //! Takes the outputs of a task: plain files in its folder that match its patterns.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,8 +10,8 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use shoal_model::Digest;
 use shoal_model::job::{Pattern, TASK_FILES};
 
-use super::beneath::Beneath;
-use super::manifest::{Entry, FILES_MAX, LeftOut, Manifest};
+use super::beneath::{Beneath, CLOSED};
+use super::manifest::{Entry, FILES_MAX, LEFT_OUT_MAX, LeftOut, Manifest};
 use super::small::{MANY_MAX, SMALL_MAX};
 use super::{Depot, Error};
 
@@ -18,8 +19,6 @@ use super::{Depot, Error};
 const TOGETHER: usize = 16 << 20;
 /// Bytes that are read at once.
 const READ: usize = 256 << 10;
-/// Things left out that are told.
-const TOLD_MAX: usize = 1_000;
 
 /// Patterns as one.
 pub struct Patterns {
@@ -73,16 +72,17 @@ pub fn collect(depot: &Arc<Depot>, folder: &Path, patterns: &Patterns) -> Result
     let mut manifest = Manifest::default();
     let mut used = vec![false; patterns.texts.len()];
     let mut leave = |path: String, why: String| {
-        if manifest.left_out.len() < TOLD_MAX {
+        if manifest.left_out.len() < LEFT_OUT_MAX {
             manifest.left_out.push(LeftOut { path, why });
         }
     };
     for odd in found.odd {
-        if !patterns.matching(&odd.path).is_empty() {
+        // What is in a folder that cannot be opened might have matched.
+        if odd.what == CLOSED || !patterns.matching(&odd.path).is_empty() {
             leave(odd.path, format!("it is {}", odd.what));
         }
     }
-    let mut together = Together { depot, files: Vec::new(), bytes: 0 };
+    let mut together = Together { depot, files: Vec::new(), bytes: 0, lost: BTreeMap::new() };
     for path in found.files {
         let matching = patterns.matching(&path);
         if matching.is_empty() {
@@ -100,7 +100,17 @@ pub fn collect(depot: &Arc<Depot>, folder: &Path, patterns: &Patterns) -> Result
             Err(error) => leave(path, error.to_string()),
         }
     }
-    together.take()?;
+    together.take();
+    // The same content may have been kept with others.
+    let is_lost =
+        |entry: &Entry| together.lost.contains_key(&entry.digest) && depot.has(&entry.digest).is_none();
+    let (lost, kept): (Vec<Entry>, Vec<Entry>) =
+        std::mem::take(&mut manifest.files).into_iter().partition(is_lost);
+    manifest.files = kept;
+    for entry in lost {
+        let why = together.lost.get(&entry.digest).cloned().unwrap_or_default();
+        leave(entry.path, why);
+    }
     let unused = patterns.texts.iter().zip(used).filter(|(_, used)| !used);
     manifest.unmatched = unused.map(|(text, _)| text.clone()).collect();
     Ok(manifest)
@@ -111,22 +121,27 @@ struct Together<'a> {
     depot: &'a Arc<Depot>,
     files: Vec<(Digest, Vec<u8>)>,
     bytes: usize,
+    /// Those that the depot did not take, and why.
+    lost: BTreeMap<Digest, String>,
 }
 
 impl Together<'_> {
-    fn add(&mut self, digest: Digest, bytes: Vec<u8>) -> Result<(), Error> {
+    fn add(&mut self, digest: Digest, bytes: Vec<u8>) {
         self.bytes += bytes.len();
         self.files.push((digest, bytes));
-        if self.bytes > TOGETHER || self.files.len() == MANY_MAX { self.take() } else { Ok(()) }
+        if self.bytes > TOGETHER || self.files.len() == MANY_MAX {
+            self.take();
+        }
     }
 
-    fn take(&mut self) -> Result<(), Error> {
-        let files: Vec<(Digest, &[u8])> =
-            self.files.iter().map(|(digest, bytes)| (*digest, &**bytes)).collect();
-        self.depot.take_many(&files)?;
-        self.files.clear();
+    fn take(&mut self) {
         self.bytes = 0;
-        Ok(())
+        let files = std::mem::take(&mut self.files);
+        let many: Vec<(Digest, &[u8])> = files.iter().map(|(digest, bytes)| (*digest, &**bytes)).collect();
+        if let Err(error) = self.depot.take_many(&many) {
+            let why = error.to_string();
+            self.lost.extend(many.iter().map(|(digest, _)| (*digest, why.clone())));
+        }
     }
 }
 
@@ -139,7 +154,7 @@ fn take(folder: &Beneath, path: &str, together: &mut Together<'_>) -> Result<Ent
     (&mut file).take(SMALL_MAX + 1).read_to_end(&mut first).map_err(wrong)?;
     let (digest, size) = if first.len() as u64 <= SMALL_MAX {
         let (digest, size) = (Digest::of(&first), first.len() as u64);
-        together.add(digest, first)?;
+        together.add(digest, first);
         (digest, size)
     } else {
         let mut intake = together.depot.unnamed()?;
@@ -211,6 +226,26 @@ mod tests {
         let manifest = collect(&depot, &around.path().join("in"), &patterns(&["**"])).unwrap();
         assert!(manifest.files.is_empty());
         assert!(manifest.left_out[0].why.contains("several names"), "{:?}", manifest.left_out);
+    }
+
+    #[test]
+    fn files_that_the_depot_does_not_take_are_left_out() {
+        let home = tempfile::tempdir().unwrap();
+        let limits = crate::depot::Limits { bytes_max: 4, blobs_max: 10 };
+        let depot = Arc::new(Depot::with(home.path(), limits).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a"), "too much").unwrap();
+        let manifest = collect(&depot, folder.path(), &patterns(&["*"])).unwrap();
+        assert!(manifest.files.is_empty());
+        assert!(manifest.left_out[0].why.contains("no room"), "{:?}", manifest.left_out);
+        // What was not taken is not tried again with the next ones.
+        let mut together = Together { depot: &depot, files: Vec::new(), bytes: 0, lost: BTreeMap::new() };
+        together.add(Digest::of(b"too much"), b"too much".to_vec());
+        together.take();
+        assert_eq!((together.files.len(), together.bytes, together.lost.len()), (0, 0, 1));
+        together.add(Digest::of(b"few"), b"few".to_vec());
+        together.take();
+        assert!(depot.has(&Digest::of(b"few")).is_some());
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Depot {
         let size = coming.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         let first = {
             let mut state = self.lock();
-            self.make_room(&mut state, size)?;
+            self.make_room(&mut state, size, size)?;
             let first = state.unnamed;
             state.unnamed += coming.len() as u64;
             first
@@ -107,6 +107,11 @@ impl Depot {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let folder = path.parent().unwrap_or(&self.folder);
                 fs::create_dir_all(folder).map_err(wrong("make the folder", folder))?;
+                // The new folder has to be found again too, and not only what is in it.
+                let blobs = self.folder.join("blobs");
+                File::open(&blobs)
+                    .and_then(|blobs| blobs.sync_all())
+                    .map_err(wrong("make durable", &blobs))?;
                 fs::rename(from, &path).map_err(wrong("name", &path))
             }
             named => named.map_err(wrong("name", &path)),
@@ -145,6 +150,11 @@ impl Depot {
     /// What is to be done about the files of a task.
     pub fn errand(&self, task: Task) -> Option<Vec<u8>> {
         fs::read(self.small("errands", task)).ok()
+    }
+
+    /// Whether there is something to be done about the files of a task.
+    pub fn has_errand(&self, task: Task) -> bool {
+        self.small("errands", task).exists()
     }
 
     /// How long ago that was written down.

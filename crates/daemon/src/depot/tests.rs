@@ -128,6 +128,36 @@ fn room_is_made_by_what_was_unused_longest_and_never_by_what_is_pinned() {
 }
 
 #[test]
+fn nothing_is_given_up_for_what_cannot_fit() {
+    let (_home, depot) = depot(Limits { bytes_max: 30, blobs_max: 100 });
+    let files: Vec<Digest> = (0..3).map(|seed| depot.take(&content(10, seed)).unwrap()).collect();
+    for digest in &files {
+        depot.lock().blobs.get_mut(digest).unwrap().used = SystemTime::now() - Duration::from_hours(1);
+    }
+    depot.pin([files[0]]);
+    assert!(matches!(depot.take(&content(25, 9)), Err(Error::Full { .. })));
+    assert_eq!(depot.used(), (30, 3));
+}
+
+#[test]
+fn file_that_came_and_was_not_named_is_finished_later() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_home, depot) = depot(LIMITS);
+    let bytes = content(GROUP as usize + 5, 1);
+    let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
+    let mut intake = depot.intake(digest, size, None).unwrap();
+    intake.write(&bytes).unwrap();
+    drop(intake);
+    // As a crash in the middle of its end leaves it.
+    fs::set_permissions(depot.partial(&digest), fs::Permissions::from_mode(READ_ONLY)).unwrap();
+    assert_eq!(depot.here(&digest, size), size - 1);
+    let intake = depot.intake(digest, size, None).unwrap();
+    assert!(intake.is_whole());
+    assert_eq!(intake.finish().unwrap(), (digest, size));
+    assert_eq!(depot.here(&digest, size), size);
+}
+
+#[test]
 fn what_nobody_uses_goes_after_a_time() {
     let (_home, depot) = depot(LIMITS);
     let (one, two) = (depot.take(b"one").unwrap(), depot.take(b"two").unwrap());

@@ -58,6 +58,7 @@ impl Service {
             let problem = Problem::new(format!("{} files at once, at most {ASKED_MAX}", files.len()));
             return Err(Wrong { status: 413, problem });
         }
+        self.put_away_idle();
         let staging = self.staging.clone();
         blocking(move || {
             for file in &mut files {
@@ -81,20 +82,27 @@ impl Service {
         if depot.has(&digest).is_some() {
             return Ok(Held { here: size, ..piece });
         }
-        let known = {
-            let mut uploads = self.uploads.0.lock().expect(UNPOISONED);
-            uploads.retain(|_, (used, _)| used.elapsed() < UPLOAD_IDLE);
-            uploads.remove(&digest)
+        self.put_away_idle();
+        let known = self.uploads.0.lock().expect(UNPOISONED).remove(&digest);
+        let (used, mut intake) = match known {
+            Some(known) => known,
+            None => (Instant::now(), depot.intake(digest, size, None)?),
         };
-        let mut intake = match known {
-            Some((_, intake)) => intake,
-            None => depot.intake(digest, size, None)?,
-        };
+        if intake.is_whole() && intake.size() == size {
+            // All of it came once, and the node ended before it was named.
+            match intake.finish() {
+                Ok(_) => return Ok(Held { here: size, ..piece }),
+                // A crash has left something else: it comes again, from its first byte.
+                Err(Error::Wrong(_) | Error::Damaged { .. }) => intake = depot.intake(digest, size, None)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
         if intake.size() != size || intake.at() != here {
             let (at, whole) = (intake.at(), intake.size());
             let error = format!("byte {at} of {whole} comes next, and not byte {here} of {size}");
             let wrong = Wrong { status: 409, problem: Problem::new(error).field("offset") };
-            self.put_back(digest, intake);
+            // That was no use of it: who asks for what does not fit must not keep others from bringing it.
+            self.put_back(digest, used, intake);
             return Err(wrong);
         }
         intake.write(bytes)?;
@@ -103,14 +111,20 @@ impl Service {
             return Ok(Held { here: size, ..piece });
         }
         let here = intake.at();
-        self.put_back(digest, intake);
+        self.put_back(digest, Instant::now(), intake);
         Ok(Held { here, ..piece })
     }
 
-    fn put_back(&self, digest: Digest, intake: Intake) {
+    /// Those that nobody goes on with are no longer in the way of others who bring the same files.
+    fn put_away_idle(&self) {
+        let mut uploads = self.uploads.0.lock().expect(UNPOISONED);
+        uploads.retain(|_, (used, _)| used.elapsed() < UPLOAD_IDLE);
+    }
+
+    fn put_back(&self, digest: Digest, used: Instant, intake: Intake) {
         let mut uploads = self.uploads.0.lock().expect(UNPOISONED);
         if uploads.len() < UPLOADS_MAX {
-            uploads.insert(digest, (Instant::now(), intake));
+            uploads.insert(digest, (used, intake));
         }
     }
 
@@ -145,6 +159,7 @@ impl Service {
     /// Refuses a job whose files are not here, or whose patterns make no sense; has them stay otherwise.
     pub(super) async fn judge_files(&self, job: &Job) -> Result<(), Wrong> {
         let Some(files) = job.files.clone() else { return Ok(()) };
+        self.put_away_idle();
         let wrong = |field: &str, error: String| {
             Wrong::impossible(Problem::new(format!("`{field}`: {error}")).field(field))
         };
@@ -239,6 +254,7 @@ impl Service {
     /// Keeps the outputs of a task of another node.
     pub(super) async fn keep(&self, task: Task, outputs: Digest, holder: NodeId) -> Result<Reply, Wrong> {
         self.check_room()?;
+        self.put_away_idle();
         self.staging.keep(task, outputs, holder).await.map_err(Wrong::unavailable)?;
         Ok(Reply::json(200, &true))
     }

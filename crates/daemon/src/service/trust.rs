@@ -185,6 +185,7 @@ fn refused(status: u16, denial: Denial) -> Wrong {
         | Denial::OtherGrid
         | Denial::Untrusted
         | Denial::Revoked
+        | Denial::NotAsSigned
         | Denial::Rule(_)
         | Denial::NoRule => "`shoal user show` tells who you are",
     };

@@ -33,6 +33,7 @@ use crate::depot::beneath::Beneath;
 use crate::depot::{Depot, Manifest, manifest};
 use crate::elsewhere::Elsewhere;
 use crate::executor::process::{folder_of, prepared_of};
+use crate::home::{self, LEAST};
 use errand::Errand;
 
 /// Files that are fetched at once, at most.
@@ -203,11 +204,25 @@ impl Inner {
         }
         let sources = self.sources(errand.owner, nodes);
         for input in &errand.inputs {
+            self.check_wanted(task)?;
             let content = input.content().ok_or_else(|| format!("`{}` has no content", input.inside()))?;
             self.bring(content, &sources).await.map_err(|why| format!("`{}`: {why}", input.inside()))?;
         }
         let inner = Arc::clone(self);
-        self.blocking(move || inner.place(task, &errand.inputs)).await
+        self.blocking(move || {
+            inner.check_wanted(task)?;
+            inner.place(task, &errand.inputs)?;
+            // Whoever released it meanwhile may have found nothing to remove.
+            inner.check_wanted(task).inspect_err(|_| {
+                let _ = std::fs::remove_dir_all(prepared_of(&inner.home, task));
+            })
+        })
+        .await
+    }
+
+    /// Whether a task has not been released meanwhile: nobody needs its files then.
+    fn check_wanted(&self, task: Task) -> Result<(), String> {
+        if self.depot.has_errand(task) { Ok(()) } else { Err("nobody needs them any more".to_owned()) }
     }
 
     /// Puts copies of the files where the task will run: what it does to them changes nothing in the depot.
@@ -218,8 +233,23 @@ impl Inner {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(wrong(error)),
             _ => {}
         }
-        std::fs::create_dir_all(&folder).map_err(wrong)?;
-        let beneath = Beneath::open(&folder).map_err(wrong)?;
+        let sizes = inputs.iter().filter_map(Staged::content).map(|content| content.size);
+        let needed = sizes.fold(LEAST.as_bytes(), u64::saturating_add);
+        if home::free(&self.home).map_err(wrong)?.as_bytes() < needed {
+            return Err("there is no room on the disk for a copy of them".to_owned());
+        }
+        let placed = self.place_in(&folder, inputs);
+        if placed.is_err() {
+            // It takes room, and what is in it is not all.
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        placed
+    }
+
+    fn place_in(&self, folder: &Path, inputs: &[Staged]) -> Result<(), String> {
+        let wrong = |error: std::io::Error| format!("cannot make {}: {error}", folder.display());
+        std::fs::create_dir_all(folder).map_err(wrong)?;
+        let beneath = Beneath::open(folder).map_err(wrong)?;
         for input in inputs {
             let content = input.content().ok_or("it has no content")?;
             let place = input.inside();
@@ -229,6 +259,10 @@ impl Inner {
                 }
                 Kind::Folder => {
                     let list = self.list(&content.digest)?;
+                    // By what is announced, room was found for it.
+                    if list.size() != content.size {
+                        return Err(format!("`{place}`: its files have {} bytes", list.size()));
+                    }
                     for file in &list.files {
                         self.copy(
                             &beneath,

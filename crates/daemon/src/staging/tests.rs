@@ -175,6 +175,20 @@ fn one_file_for_many_tasks_comes_once_and_each_has_a_copy() {
 }
 
 #[test]
+fn folder_goes_if_not_all_can_be_put_into_it() {
+    let scene = scene(10, &[]);
+    let task = Task { job: shoal_model::JobId([7; 16]), epoch: Epoch(1), rank: Rank(0) };
+    let place = |size| {
+        let staged = Staged::new("a", "a").unwrap().with(Content { size, ..scene.content });
+        let why = scene.staging.0.place(task, &[staged]).unwrap_err();
+        assert!(!prepared_of(scene.home.path(), task).exists());
+        why
+    };
+    assert!(place(10).contains("no file"));
+    assert!(place(u64::MAX).contains("no room"));
+}
+
+#[test]
 fn task_whose_files_do_not_come_in_time_hears_why() {
     let scene = scene(10, &[]);
     let staged = Staged::new("a", "a").unwrap().with(scene.content);

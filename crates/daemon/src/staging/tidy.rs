@@ -9,7 +9,7 @@ use shoal_protocols::node::{Node, Phase, Task, TaskState};
 
 use super::{Progress, Staging, UNPOISONED};
 use crate::executor::process::prepared_of;
-use crate::inbox::Mailbox;
+use crate::inbox::{Mailbox, Refused};
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(30);
@@ -34,8 +34,12 @@ impl Staging {
                 let (staging, mailbox) = (staging.clone(), mailbox.clone());
                 let handle = staging.0.runtime.clone();
                 let tidied = handle.spawn_blocking(move || {
-                    let known = mailbox.look(known).ok()?;
-                    staging.tidy(&known, &mut lists, SystemTime::now());
+                    match mailbox.look(known) {
+                        Ok(known) => staging.tidy(&known, &mut lists, SystemTime::now()),
+                        // It has much to do; the next time.
+                        Err(Refused::Full) => {}
+                        Err(Refused::Stopped) => return None,
+                    }
                     Some(lists)
                 });
                 // The node has ended.
@@ -57,6 +61,8 @@ impl Staging {
                 self.0.tasks.lock().expect(UNPOISONED).remove(&task);
                 let _ = std::fs::remove_dir_all(prepared_of(&self.0.home, task));
                 depot.drop_errand(task);
+                // Files may have been put in place until then; no more are after that.
+                let _ = std::fs::remove_dir_all(prepared_of(&self.0.home, task));
             }
         }
         let hopeless = |progress: &Progress| matches!(progress, Progress::Failed(_));

@@ -25,12 +25,19 @@ pub struct Gatekeeper {
     own: Vec<Option<Name>>,
     policy: RwLock<Arc<Policy>>,
     path: PathBuf,
-    seen: Mutex<Stamp>,
+    seen: Mutex<Seen>,
     sound: Mutex<BTreeMap<[u8; 32], Bearer>>,
 }
 
 /// What tells one state of a file from another.
 type Stamp = Option<(SystemTime, u64)>;
+
+/// What the last looks at the policy's file have shown.
+struct Seen {
+    stamp: Stamp,
+    /// Whether it was not there at the last look, and its policy counts still.
+    missing: bool,
+}
 
 /// What came of a look at the policy's file.
 #[derive(Debug)]
@@ -57,7 +64,7 @@ impl Gatekeeper {
         home: &Path,
     ) -> Result<Gatekeeper, PolicyError> {
         let path = Policy::path(home);
-        let seen = stamp(&path);
+        let seen = Seen { stamp: stamp(&path), missing: false };
         let policy = Policy::load(home)?;
         let mut own = vec![trust.organisation()];
         if organisation.is_some() && !own.contains(&organisation) {
@@ -88,22 +95,29 @@ impl Gatekeeper {
         Arc::clone(&self.policy.read().expect(UNPOISONED))
     }
 
-    /// Looks whether the policy's file has changed.
+    /// Looks whether the policy's file has changed. That it is gone counts when it was seen twice in a row: some editors
+    /// take a file away for a moment, and the gate must not open for that long.
     pub fn reload(&self) -> Reload {
         let now = stamp(&self.path);
         let mut seen = self.seen.lock().expect(UNPOISONED);
-        if *seen == now {
+        if seen.stamp == now {
+            seen.missing = false;
             return Reload::Same;
         }
-        *seen = now;
-        match self.path.parent().map(Policy::load) {
-            Some(Ok(policy)) => {
+        let Some(found) = self.path.parent().map(Policy::find) else { return Reload::Same };
+        if matches!(found, Ok(None)) && !seen.missing {
+            seen.missing = true;
+            return Reload::Same;
+        }
+        *seen = Seen { stamp: now, missing: false };
+        match found {
+            Ok(policy) => {
+                let policy = policy.unwrap_or_default();
                 let rules = policy.rules();
                 *self.policy.write().expect(UNPOISONED) = Arc::new(policy);
                 Reload::New(rules)
             }
-            Some(Err(error)) => Reload::Broken(error),
-            None => Reload::Same,
+            Err(error) => Reload::Broken(error),
         }
     }
 
@@ -319,8 +333,17 @@ mod tests {
         let other = signed(&key(8), Job::command(["true"]));
         assert_eq!(judge(&[&job, &other]), Ok(()), "one of alice, one of somebody else");
         assert_eq!(judge(&[&job, &job]), Err(Denial::NoRule));
-        std::fs::remove_file(folder.path().join("policy.toml")).unwrap();
+        let gone = || std::fs::remove_file(folder.path().join("policy.toml")).unwrap();
+        gone();
+        assert!(matches!(gate.reload(), Reload::Same));
+        assert_eq!(judge(&[&job, &job]), Err(Denial::NoRule), "it may be back in a moment");
+        write("[[rules]]\nverdict = 'deny'\n");
+        assert!(matches!(gate.reload(), Reload::New(1)));
+        gone();
+        assert!(matches!(gate.reload(), Reload::Same));
+        assert_eq!(judge(&[]), Err(Denial::Rule(1)));
         assert!(matches!(gate.reload(), Reload::New(0)));
+        assert!(matches!(gate.reload(), Reload::Same));
         assert_eq!(judge(&[]), Ok(()));
     }
 }

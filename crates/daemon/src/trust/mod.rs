@@ -32,6 +32,8 @@ use pass::{Bearer, Statement};
 
 /// Notices that a node keeps, at most.
 pub const NOTICES_MAX: usize = 10_000;
+/// Notices of all who do not speak for the grid, at most: the room beyond it is for those who do, whatever others fill.
+pub const NOTICES_OF_OTHERS_MAX: usize = 4_000;
 /// Notices of one signer who does not speak for the grid, at most.
 pub const NOTICES_PER_SIGNER_MAX: usize = 1_000;
 /// Users that a node vouches for, at most.
@@ -63,11 +65,15 @@ type Hears = Box<dyn Fn(&Said) + Send + Sync>;
 struct Known {
     /// Trusted by this node alone.
     local: BTreeMap<Name, PublicKey>,
-    /// Trusted by the grid; the first word counts.
-    grid: BTreeMap<Name, PublicKey>,
+    /// Trusted by the grid, and since when; the latest word counts.
+    grid: BTreeMap<Name, (Time, PublicKey)>,
+    /// All keys that the grid ever trusted: what they revoked stays revoked when a new one takes their place.
+    once: BTreeSet<PublicKey>,
     users: BTreeMap<PublicKey, BTreeSet<Voice>>,
     passes: BTreeMap<u64, BTreeSet<Voice>>,
     notices: BTreeMap<[u8; 32], Notice>,
+    /// How many of them are of signers who do not speak for the grid.
+    of_others: usize,
     /// Of all notices together: two nodes with the same know the same.
     digest: [u8; 32],
 }
@@ -76,10 +82,13 @@ struct Known {
 #[derive(Debug, thiserror::Error)]
 pub enum Unvouched {
     /// Somebody else has the name.
-    #[error("another key is called `{0}` on this node; take another name: `shoal user new NAME`")]
+    #[error(
+        "another key is called `{0}` on this node: submit with `--user NAME` from now on, or move your user.key away \
+         and make one of another name with `shoal user new NAME`"
+    )]
     NameTaken(Name),
     /// The key has another name.
-    #[error("this key is called `{0}` on this node; the job's `user` must be that, or left out")]
+    #[error("this key is called `{0}` on this node; the job's `user` must be that: `--user {0}`")]
     OtherName(Name),
     /// The organisation speaks for itself.
     #[error(
@@ -120,7 +129,8 @@ impl Trust {
             .into_iter()
             .partition(|notice| matches!(notice.says(), Some((Said::Organisation(..), _))));
         for notice in organisations.into_iter().chain(others) {
-            if let Err(why) = trust.take(notice) {
+            // It was sound when it came; that its signer's time is over since then takes nothing back.
+            if let Err(why) = trust.take(notice, Time::ZERO) {
                 tracing::warn!("a notice that was kept is not heeded: {why}");
             }
         }
@@ -153,7 +163,7 @@ impl Trust {
     pub fn organisations(&self) -> BTreeMap<Name, PublicKey> {
         let known = self.known();
         let local = known.local.iter().map(|(name, key)| (name.clone(), *key));
-        known.grid.iter().map(|(name, key)| (name.clone(), *key)).chain(local).collect()
+        known.grid.iter().map(|(name, (_, key))| (name.clone(), *key)).chain(local).collect()
     }
 
     fn known(&self) -> RwLockReadGuard<'_, Known> {
@@ -164,7 +174,10 @@ impl Trust {
     pub fn trust_organisation(&self, name: Name, key: PublicKey) -> Result<Option<Notice>, NoticeError> {
         let now = self.clock.now();
         if self.grid.admits(now) {
-            let notice = Notice::by_node(&self.grid, Said::Organisation(name, key), now);
+            // Later than what was said before, also where the clock of who said it is ahead.
+            let before = self.known().grid.get(&name).map(|(since, _)| *since + Span::from_millis(1));
+            let at = before.map_or(now, |before| before.max(now));
+            let notice = Notice::by_node(&self.grid, Said::Organisation(name, key), at);
             self.add(notice.clone())?;
             return Ok(Some(notice));
         }
@@ -186,6 +199,7 @@ impl Trust {
         let _one_at_a_time = self.desk.lock().expect(UNPOISONED);
         let bytes = notice.to_bytes();
         let key = *blake3::hash(&bytes).as_bytes();
+        let now = self.clock.now();
         if bytes.len() > notice::NOTICE_BYTES_MAX {
             return Err(NoticeError::Unreadable);
         }
@@ -194,35 +208,46 @@ impl Trust {
             if known.notices.contains_key(&key) {
                 return Ok(false);
             }
-            let (_, voice) = self.heed(&known, &notice)?;
+            let (_, voice) = self.heed(&known, &notice, now)?;
             let theirs = known.notices.values().filter(|other| other.signer() == notice.signer()).count();
-            if known.notices.len() >= NOTICES_MAX || voice != Voice::Grid && theirs >= NOTICES_PER_SIGNER_MAX
-            {
+            // Each has room of its own, so that others cannot silence the grid.
+            let full = match voice {
+                Voice::Grid => {
+                    known.notices.len().saturating_sub(known.of_others) >= NOTICES_MAX - NOTICES_OF_OTHERS_MAX
+                }
+                Voice::Issuer(_) => {
+                    known.of_others >= NOTICES_OF_OTHERS_MAX || theirs >= NOTICES_PER_SIGNER_MAX
+                }
+            };
+            if full {
                 return Err(NoticeError::TooMany(known.notices.len()));
             }
         }
         self.cabinet.put(NOTICES, &key, &bytes).map_err(|error| NoticeError::Unkept(error.to_string()))?;
         let said = notice.says().map(|(said, _)| said);
-        self.take(notice)?;
+        self.take(notice, now)?;
         if let (Some(hears), Some(said)) = (self.hears.get(), said) {
             hears(&said);
         }
         Ok(true)
     }
 
-    fn heed(&self, known: &Known, notice: &Notice) -> Result<(Said, Voice), NoticeError> {
-        let trusted = |key: &PublicKey| known.local.values().chain(known.grid.values()).any(|one| one == key);
-        notice.verify(self.grid.id(), self.clock.now(), trusted)
+    fn heed(&self, known: &Known, notice: &Notice, now: Time) -> Result<(Said, Voice), NoticeError> {
+        let trusted = |key: &PublicKey| known.local.values().chain(&known.once).any(|one| one == key);
+        notice.verify(self.grid.id(), now, trusted)
     }
 
-    fn take(&self, notice: Notice) -> Result<(), NoticeError> {
-        let (said, voice) = self.heed(&self.known(), &notice)?;
+    fn take(&self, notice: Notice, now: Time) -> Result<(), NoticeError> {
+        let (said, voice) = self.heed(&self.known(), &notice, now)?;
+        let (_, at) = notice.says().ok_or(NoticeError::Unreadable)?;
         let mut known = self.known.write().expect(UNPOISONED);
         match said {
             Said::Organisation(name, key) => {
-                // All nodes come to the same key, in whatever order they hear of two.
-                let first = known.grid.entry(name).or_insert(key);
-                *first = (*first).min(key);
+                // The latest counts, and of two of one moment the larger: all nodes come to the same key, in
+                // whatever order they hear of them.
+                let latest = known.grid.entry(name).or_insert((at, key));
+                *latest = (*latest).max((at, key));
+                known.once.insert(key);
             }
             Said::RevokedUser(user) => {
                 known.users.entry(user).or_default().insert(voice);
@@ -232,7 +257,9 @@ impl Trust {
             }
         }
         let key = *blake3::hash(&notice.to_bytes()).as_bytes();
-        known.notices.insert(key, notice);
+        if known.notices.insert(key, notice).is_none() && voice != Voice::Grid {
+            known.of_others += 1;
+        }
         let mut hasher = blake3::Hasher::new();
         known.notices.keys().for_each(|key| {
             hasher.update(key);
@@ -256,7 +283,7 @@ impl Trust {
         let known = self.known();
         let key = bearer.organisation.as_ref().and_then(|name| {
             // What this machine's owner says comes first.
-            known.local.get(name).or_else(|| known.grid.get(name))
+            known.local.get(name).or_else(|| known.grid.get(name).map(|(_, key)| key))
         });
         match (key, bearer.by_organisation) {
             (Some(key), true) if *key == bearer.issuer => {}
@@ -264,7 +291,9 @@ impl Trust {
             (Some(_), _) | (None, true) => return Err(Denial::Untrusted),
             (None, false) => {}
         }
-        let voices = [known.users.get(&bearer.key), known.passes.get(&bearer.serial)];
+        // Whose key is revoked vouches for nobody either.
+        let issuer = known.users.get(&bearer.issuer);
+        let voices = [known.users.get(&bearer.key), known.passes.get(&bearer.serial), issuer];
         let revoked = |voices: &BTreeSet<Voice>| {
             voices.contains(&Voice::Grid) || voices.contains(&Voice::Issuer(bearer.issuer))
         };

@@ -93,7 +93,10 @@ pub enum NoticeError {
     #[error("a notice that is not signed by who it should be")]
     Forged,
     /// By somebody who has no say in this.
-    #[error("a notice by somebody who has no say in this: only an admitter says whose key is whose")]
+    #[error(
+        "a notice by somebody who has no say in this: an admitter has, in everything; a node or an organisation that \
+         is trusted here has in what it signed itself; and nobody whose membership is over"
+    )]
     NoSay,
     /// Too many are kept.
     #[error("{0} notices are kept, and no more are taken; make a new grid, or ask who issues so many")]

@@ -86,3 +86,84 @@ fn organisation_revokes_its_own_passes_and_no_others() {
     assert_eq!(first.check(&bearer("lab-b", &key(5), true)), Err(Denial::Revoked));
     assert_eq!(first.check(&bearer("lab-a", &key(2), false)), Ok(()));
 }
+
+#[test]
+fn revoked_node_or_organisation_vouches_for_nobody() {
+    let (first, _) = trust();
+    first.trust_organisation(name("lab-b"), key(5).public()).unwrap();
+    let bearer = |organisation: &str, issuer: &Identity, by_organisation| Bearer {
+        key: key(9).public(),
+        name: name("alice"),
+        organisation: organisation.parse().ok(),
+        expires: Time::NEVER,
+        serial: 1,
+        issuer: issuer.public(),
+        by_organisation,
+    };
+    let (by_lab, by_node) = (bearer("lab-b", &key(5), true), bearer("lab-a", &key(3), false));
+    // Who is no admitter and did not sign them has no say.
+    let said = Said::RevokedUser(key(3).public());
+    first.add(Notice::by_organisation(&key(5), first.grid(), said, first.clock.now())).unwrap();
+    assert_eq!((first.check(&by_lab), first.check(&by_node)), (Ok(()), Ok(())));
+    first.revoke(Said::RevokedUser(key(3).public())).unwrap();
+    assert_eq!((first.check(&by_lab), first.check(&by_node)), (Ok(()), Err(Denial::Revoked)));
+    first.revoke(Said::RevokedUser(key(5).public())).unwrap();
+    assert_eq!(first.check(&by_lab), Err(Denial::Revoked));
+}
+
+#[test]
+fn latest_word_on_an_organisations_key_counts_in_whatever_order_it_is_heard() {
+    let (first, _) = trust();
+    let now = first.clock.now();
+    let said = |number: u8, at: Time| {
+        Notice::by_node(&first.grid, Said::Organisation(name("lab-b"), key(number).public()), at)
+    };
+    for (old, new) in [(5, 6), (6, 5)] {
+        let (before, after) = (said(old, now), said(new, now + Span::from_secs(1)));
+        let revoked = Said::RevokedPass(7);
+        let by_old = Notice::by_organisation(&key(old), first.grid(), revoked, now);
+        for order in [[&before, &after], [&after, &before]] {
+            let cabinet: Arc<dyn Cabinet> = Arc::new(crate::cabinet::MemoryCabinet::new());
+            let other = Trust::open(Arc::clone(&first.grid), Arc::clone(&cabinet), first.clock).unwrap();
+            for notice in order {
+                assert_eq!(other.add(notice.clone()), Ok(true));
+            }
+            assert_eq!(other.add(by_old.clone()), Ok(true), "it concerns what the old key has signed");
+            let again = Trust::open(Arc::clone(&first.grid), cabinet, first.clock).unwrap();
+            assert_eq!(again.digest(), other.digest());
+            for trust in [&other, &again] {
+                assert_eq!(trust.organisations()[&name("lab-b")], key(new).public());
+            }
+        }
+    }
+    for number in [5, 6, 5] {
+        first.trust_organisation(name("lab-b"), key(number).public()).unwrap();
+        assert_eq!(first.organisations()[&name("lab-b")], key(number).public());
+    }
+}
+
+#[test]
+fn revocation_by_an_admitter_whose_time_is_over_stays_after_a_restart() {
+    let cabinet: Arc<dyn Cabinet> = Arc::new(crate::cabinet::MemoryCabinet::new());
+    // A grid of 1970, whose first appointment is over by now.
+    let then = Time::from_secs(1_000);
+    let grid = Grid::create_of(None, &key(2), name("grid"), vec![], Arc::clone(&cabinet), then).unwrap();
+    let notice = Notice::by_node(&grid, Said::RevokedUser(key(9).public()), then);
+    cabinet.put(NOTICES, &[1], &notice.to_bytes()).unwrap();
+    let trust = Trust::open(Arc::new(grid), cabinet, Clock::new()).unwrap();
+    assert!(!trust.is_admitter());
+    assert_eq!(trust.revocations().len(), 1);
+    let late = Notice::by_node(&trust.grid, Said::RevokedUser(key(8).public()), then);
+    assert_eq!(trust.add(late), Err(NoticeError::NoSay), "it is new, and comes too late");
+}
+
+#[test]
+fn others_cannot_fill_the_room_of_the_grids_own_voice() {
+    let (first, _) = trust();
+    first.trust_organisation(name("lab-b"), key(5).public()).unwrap();
+    first.known.write().unwrap().of_others = NOTICES_OF_OTHERS_MAX;
+    let said = Said::RevokedPass(7);
+    let by_lab = Notice::by_organisation(&key(5), first.grid(), said, first.clock.now());
+    assert!(matches!(first.add(by_lab), Err(NoticeError::TooMany(_))));
+    assert!(first.revoke(Said::RevokedUser(key(9).public())).is_ok());
+}

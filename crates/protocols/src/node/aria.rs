@@ -57,7 +57,7 @@ impl Node {
                 if running.state != TaskState::Waiting {
                     return;
                 }
-                if self.denies_start(task, owner, &brief, ctx) {
+                if self.denies_start(task, owner, &brief, limit, ctx) {
                     self.settle(task, Exit::NotStarted, ctx);
                     return;
                 }

@@ -47,6 +47,10 @@ impl Work {
             return;
         }
         let Some(rank) = brief.rank_of(ctx.me) else { return };
+        // What may start at its time may not before, where the owner has hours: it would lose its place.
+        if !self.may_start_now(brief, lock.time(), ctx.now) {
+            return;
+        }
         let end = ctx.now + lock.span;
         if trial.start(key, ctx.now, end, end).is_ok() {
             ctx.send(lock.coordinator, Message::Job(JobMessage::Sooner(Task { job, epoch, rank })));

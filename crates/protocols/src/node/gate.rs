@@ -17,7 +17,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use minicbor::{CborLen, Decode, Encode};
-use shoal_model::{Envelope, Epoch, JobId, Machine, Needs, NodeId, Span, Time};
+use shoal_model::{Envelope, Epoch, JobId, Machine, NodeId, Resources, Span, Time};
 
 use super::message::{Brief, Event, JobMessage, Message, Task};
 use super::{Node, Work};
@@ -102,8 +102,12 @@ pub enum Denial {
     Rule(#[n(0)] u32),
     /// No rule of the host's policy says yes.
     #[n(10)]
-    #[error("no rule of its policy allows it, and it is of another organisation")]
+    #[error("no rule of its policy allows it")]
     NoRule,
+    /// Whoever placed it asks for something else than its user has signed.
+    #[n(11)]
+    #[error("what was asked of it is not what the job's user has signed")]
+    NotAsSigned,
 }
 
 /// The gate of a node; without a judge it is open, as in simulations that are not about it.
@@ -139,12 +143,40 @@ impl Hash for Gate {
     }
 }
 
+/// What a host is to promise to a job.
+#[derive(Clone, Copy, Debug)]
+struct Planned<'a> {
+    start: Time,
+    /// After which it is stopped.
+    limit: Span,
+    /// What is kept for it, where that does not follow from the job.
+    amount: Option<&'a Resources>,
+}
+
+impl Planned<'_> {
+    /// Whether this is what the job's user has signed: who places it could ask for more, or for what nobody wants.
+    fn is_as_signed(&self, brief: &Brief) -> bool {
+        let job = brief.envelope.job();
+        let index = match (&job.array, brief.index) {
+            (Some(array), Some(index)) => array.contains(index),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        let nodes = brief.nodes.len() == job.nodes.get() as usize;
+        let limit = job.limit.is_none_or(|most| self.limit <= most);
+        index && nodes && limit && self.amount.is_none_or(|amount| *amount == job.resources)
+    }
+}
+
 impl Work {
-    /// Whether a job may run here from `start` on.
-    fn verdict(&self, brief: &Brief, start: Time, now: Time) -> Result<(), Denial> {
+    /// Whether a job may run here as planned.
+    fn verdict(&self, brief: &Brief, planned: Planned<'_>, now: Time) -> Result<(), Denial> {
         let Some(judge) = &self.gate.0 else { return Ok(()) };
+        if !planned.is_as_signed(brief) {
+            return Err(Denial::NotAsSigned);
+        }
+        let Planned { start, limit, amount: _ } = planned;
         let job = brief.job();
-        let limit = Needs::of(brief.envelope.job(), self.limit_default).limit;
         let mut beside: Vec<&Envelope> = Vec::new();
         if judge.counts() {
             let locks = self.commit.locks().filter(|(lock, _)| lock.job != job);
@@ -157,21 +189,29 @@ impl Work {
     }
 }
 
+impl Work {
+    /// Whether a task that waits here could start at once.
+    pub(super) fn may_start_now(&self, brief: &Brief, limit: Span, now: Time) -> bool {
+        self.verdict(brief, Planned { start: now, limit, amount: None }, now).is_ok()
+    }
+}
+
 impl Node {
     /// Whether this would make a promise that the gate forbids; then it was answered.
     pub(super) fn denies(&mut self, from: NodeId, message: &Message, ctx: &mut Ctx<'_, Node>) -> bool {
         let Some(work) = &self.work else { return false };
-        let (job, epoch, brief, start) = match message {
+        let (job, epoch, brief, planned) = match message {
             Message::Commit(two_phase::Message::Commit { job, epoch, brief }) => {
                 // What is committed already was judged; what is not held is refused in any case.
                 let Some((lock, Stage::Held)) = work.commit.lock(*job, *epoch) else { return false };
-                (*job, *epoch, brief, lock.start)
+                let planned = Planned { start: lock.start, limit: lock.time(), amount: Some(&lock.amount) };
+                (*job, *epoch, brief, planned)
             }
-            Message::Aria(aria::Message::Assign { job, epoch, brief, .. }) => {
+            Message::Aria(aria::Message::Assign { job, epoch, brief, limit }) => {
                 if work.recipe.aria().is_none_or(|aria| aria.holds(*job, *epoch)) {
                     return false;
                 }
-                (*job, *epoch, brief, ctx.now)
+                (*job, *epoch, brief, Planned { start: ctx.now, limit: *limit, amount: None })
             }
             Message::Overlay(_)
             | Message::BlatantS(_)
@@ -185,7 +225,7 @@ impl Node {
             | Message::Asap(_)
             | Message::Job(_) => return false,
         };
-        let Err(why) = work.verdict(brief, start, ctx.now) else { return false };
+        let Err(why) = work.verdict(brief, planned, ctx.now) else { return false };
         if matches!(message, Message::Commit(_)) {
             let abort = two_phase::Message::Abort { job, epoch };
             self.tell_commit(Input::Message { from, message: abort }, ctx);
@@ -200,10 +240,12 @@ impl Node {
         task: Task,
         owner: NodeId,
         brief: &Brief,
+        limit: Span,
         ctx: &mut Ctx<'_, Node>,
     ) -> bool {
         let Some(work) = &self.work else { return false };
-        let Err(why) = work.verdict(brief, ctx.now, ctx.now) else { return false };
+        let planned = Planned { start: ctx.now, limit, amount: None };
+        let Err(why) = work.verdict(brief, planned, ctx.now) else { return false };
         self.deny(owner, task.job, task.epoch, why, ctx);
         true
     }
@@ -267,5 +309,47 @@ impl Node {
             ) => Stuck::Denied { nodes: owned.denied.len() as u32, why },
             (why, _) => why,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::{Job, Nonce};
+
+    use super::*;
+    use crate::shared::Shared;
+
+    const HOUR: Span = Span::from_hours(1);
+
+    fn brief(job: Job, index: Option<u32>, nodes: &[u64]) -> Brief {
+        let envelope = Shared::new(Envelope::new(job, Nonce([7; 16])).unwrap());
+        Brief { envelope, index, nodes: nodes.iter().map(|&node| NodeId(node)).collect() }
+    }
+
+    fn is_as_signed(brief: &Brief, limit: Span, amount: Option<&Resources>) -> bool {
+        Planned { start: Time::ZERO, limit, amount }.is_as_signed(brief)
+    }
+
+    #[test]
+    fn who_places_a_job_cannot_give_it_more_time_or_room_than_its_user_signed() {
+        let job = Job { limit: Some(HOUR), ..Job::command(["true"]) };
+        let brief = brief(job.clone(), None, &[1]);
+        assert!(is_as_signed(&brief, HOUR, Some(&job.resources)));
+        assert!(!is_as_signed(&brief, HOUR + Span::from_secs(1), None));
+        assert!(!is_as_signed(&brief, HOUR, Some(&Resources::cores(64))));
+        // Where the user names no time, the owner's default counts, and is judged as it is.
+        let unlimited = Job { limit: None, ..job };
+        assert!(is_as_signed(&self::brief(unlimited, None, &[1]), HOUR + HOUR, None));
+    }
+
+    #[test]
+    fn who_places_a_job_cannot_make_it_many_or_wide() {
+        let job = Job::command(["true"]);
+        assert!(!is_as_signed(&brief(job.clone(), Some(0), &[1]), HOUR, None));
+        assert!(!is_as_signed(&brief(job.clone(), None, &[1, 2]), HOUR, None));
+        let array = Job { array: "3-5".parse().ok().map(Box::new), ..job };
+        assert!(is_as_signed(&brief(array.clone(), Some(4), &[1]), HOUR, None));
+        assert!(!is_as_signed(&brief(array.clone(), Some(6), &[1]), HOUR, None));
+        assert!(!is_as_signed(&brief(array, None, &[1]), HOUR, None));
     }
 }

@@ -109,7 +109,7 @@ impl Node {
         };
         let span = lock.time();
         let (owner, brief, late) = (running.owner, brief.clone(), ctx.now.since(start));
-        if self.denies_start(task, owner, &brief, ctx) {
+        if self.denies_start(task, owner, &brief, span, ctx) {
             self.settle(task, Exit::NotStarted, ctx);
             return;
         }

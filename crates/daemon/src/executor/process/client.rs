@@ -265,7 +265,12 @@ impl Client {
     /// Whether a task has files to wait for; if so, their coming is heard of.
     fn await_files(&self, task: Task, ask: &Ask) -> bool {
         let Ask::Start { brief, limit, .. } = ask else { return false };
-        if !brings_files(brief) {
+        let waits = match &self.setup.files {
+            // For outputs alone too: a quick task would end before it is written down what is kept of it.
+            Some(_) => brief.envelope.job().files.is_some(),
+            None => brings_files(brief),
+        };
+        if !waits {
             return false;
         }
         let events = self.events.clone();

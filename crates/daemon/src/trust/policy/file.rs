@@ -83,14 +83,15 @@ enum Verdict {
     Deny,
 }
 
-pub(super) fn load(path: &Path) -> Result<Policy, PolicyError> {
+/// The policy of this file, if there is one.
+pub(super) fn find(path: &Path) -> Result<Option<Policy>, PolicyError> {
     let mut text = String::new();
     match std::fs::File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_string(&mut text)) {
         Ok(_) if text.len() as u64 > FILE_MAX => {
             Err(PolicyError::Line { line: 1, what: format!("the file has more than {FILE_MAX} bytes") })
         }
-        Ok(_) => read(&text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Policy::default()),
+        Ok(_) => read(&text).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(PolicyError::Io { path: path.to_owned(), source }),
     }
 }

@@ -134,7 +134,12 @@ impl fmt::Display for Verdict {
 impl Policy {
     /// The policy in a node's folder; the default one if there is no file.
     pub fn load(home: &Path) -> Result<Policy, PolicyError> {
-        file::load(&Policy::path(home))
+        Ok(Policy::find(home)?.unwrap_or_default())
+    }
+
+    /// The policy in a node's folder, if there is one.
+    pub fn find(home: &Path) -> Result<Option<Policy>, PolicyError> {
+        file::find(&Policy::path(home))
     }
 
     /// Where the policy of a node is.
@@ -160,25 +165,6 @@ impl Policy {
             Default::Deny => false,
         };
         Verdict::Default { allows }
-    }
-
-    /// The organisations of which no job is ever allowed: what others are told, so that they need not ask.
-    pub fn refuses(&self) -> BTreeSet<Name> {
-        let mut refused = BTreeSet::new();
-        for (place, rule) in self.rules.iter().enumerate() {
-            let whole =
-                !rule.allows && rule.hours.is_none() && rule.who.users.is_none() && rule.who.keys.is_none();
-            for name in rule.who.organisations.iter().flatten().flatten().filter(|_| whole) {
-                let speaks = |earlier: &Rule| {
-                    let names = earlier.who.organisations.as_ref();
-                    earlier.allows && names.is_none_or(|names| names.contains(&Some(name.clone())))
-                };
-                if !self.rules.iter().take(place).any(speaks) {
-                    refused.insert(name.clone());
-                }
-            }
-        }
-        refused
     }
 
     /// Whether it depends on how many jobs a user has.

@@ -108,17 +108,6 @@ fn those_without_an_organisation_are_named_by_a_dash() {
 }
 
 #[test]
-fn organisations_that_are_denied_whatever_comes_are_announced() {
-    let rule = |verdict: &str, who: &str| format!("[[rules]]\nverdict = '{verdict}'\n{who}\n");
-    let text = rule("allow", "users = ['alice']\norganisations = ['lab-b']")
-        + &rule("deny", "organisations = ['lab-b', 'lab-c', '-']")
-        + &rule("deny", "organisations = ['lab-d']\nhours = ['sat-sun']");
-    let refuses: Vec<String> =
-        Policy::read(&text).unwrap().refuses().iter().map(ToString::to_string).collect();
-    assert_eq!(refuses, ["lab-c"], "of lab-b and lab-d some may be allowed");
-}
-
-#[test]
 fn rules_that_contradict_or_never_decide_are_refused_with_both_lines() {
     let rule = |verdict: &str, who: &str| format!("[[rules]]\nverdict = '{verdict}'\n{who}\n");
     let error = |text: String| Policy::read(&text).unwrap_err().to_string();
