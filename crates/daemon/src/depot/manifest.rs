@@ -83,8 +83,7 @@ impl Manifest {
         if bytes.len() > BYTES_MAX {
             return Err(NoManifest::Unread(format!("{} bytes, at most {BYTES_MAX}", bytes.len())));
         }
-        let manifest: Manifest =
-            decode(bytes).map_err(|error| NoManifest::Unread(error.to_string()))?;
+        let manifest: Manifest = decode(bytes).map_err(|error| NoManifest::Unread(error.to_string()))?;
         manifest.check()?;
         Ok(manifest)
     }

@@ -133,6 +133,10 @@ pub fn says(pass: &Pass) -> Option<Statement> {
 /// Whose pass this is, in this grid and now.
 pub fn verify(pass: &Pass, grid: GridId, now: Time) -> Result<Bearer, Denial> {
     let signed: Signed = minicbor::decode(pass.as_bytes()).map_err(|_| Denial::BadPass)?;
+    // There is one encoding of each pass: none passes for two.
+    if minicbor::to_vec(&signed).ok().as_deref() != Some(pass.as_bytes()) {
+        return Err(Denial::BadPass);
+    }
     let statement: Statement = minicbor::decode(&signed.statement).map_err(|_| Denial::BadPass)?;
     if statement.version > VERSION {
         return Err(Denial::BadPass);
