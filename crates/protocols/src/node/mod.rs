@@ -36,11 +36,9 @@ mod runner;
 mod tests;
 mod tri_pronged;
 mod watcher;
+mod work;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use shoal_model::calendar::Capacity;
-use shoal_model::{JobId, Machine, NodeId, Resources, Span, Time};
+use shoal_model::{JobId, NodeId, Resources};
 
 use crate::commit::two_phase::{self, TwoPhase};
 use crate::guard::heartbeat::{self, Heartbeat};
@@ -49,12 +47,11 @@ use crate::overlay::can::{self, Can};
 use crate::overlay::cyclon::{self, Cyclon};
 use crate::overlay::{self, Overlay};
 use crate::protocol::{Ctx, Hosts, Input, Layer, Never, Protocol};
-use crate::scheduling::aria::Aria;
 use crate::scheduling::asap::{Asap, Tally};
 use crate::scheduling::proactive::Proactive;
 use crate::scheduling::sample::Sample;
 use crate::scheduling::tri_pronged::TriPronged;
-use crate::scheduling::{self, Here, Recipe as _, aria as aria_recipe};
+use crate::scheduling::{self, Here, Recipe as _};
 
 pub use config::Config;
 pub use gate::{Ask, Denial, Gate, Judge};
@@ -66,6 +63,7 @@ pub use owned::{Owned, Phase};
 pub use owner::OWNED_MAX;
 pub use queues::Queue;
 pub use runner::{START_GRACE, TaskState, WANTED_EVERY};
+use work::{Recipe, Work};
 
 /// What a node says and hears, as a layer of its own.
 pub type Commit = TwoPhase<Resources, Brief>;
@@ -78,44 +76,6 @@ pub struct Node {
     follows_overlay: bool,
     /// All that has to do with jobs; apart, so that a node that only gossips is small.
     work: Option<Box<Work>>,
-}
-
-/// All of a node that has to do with jobs.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Work {
-    machine: Machine,
-    limit_default: Span,
-    /// Whether plans get better while jobs wait.
-    eager: bool,
-    /// Whether a look for better places is due.
-    improving: bool,
-    /// Whether tasks of others are refused.
-    draining: bool,
-    /// Who may run here.
-    gate: Gate,
-    recipe: Recipe,
-    commit: Commit,
-    heartbeat: Heartbeat<JobId>,
-    owned: BTreeMap<JobId, Owned>,
-    /// Those that have a place and have not started, by start.
-    waiting: BTreeSet<(Time, JobId)>,
-    /// How far the arrays among them have come.
-    arrays: BTreeMap<JobId, array::Progress>,
-    /// Jobs, and which of the owned ones wait for them.
-    waiting_for: BTreeSet<(JobId, JobId)>,
-    /// Owned jobs, and which nodes have jobs that wait for them.
-    awaited: BTreeSet<(JobId, NodeId)>,
-    tasks: BTreeMap<Task, runner::Running>,
-}
-
-/// The recipe that this node follows.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Recipe {
-    Sample(Sample),
-    Asap(Box<Asap>),
-    Aria(Box<Aria>),
-    TriPronged(Box<tri_pronged::Prongs>),
-    Proactive(Box<Proactive>),
 }
 
 impl Layer for Node {
@@ -553,92 +513,6 @@ impl Node {
                 scheduling::Event::GiveUp { job, why } => self.on_given_up(job, why, ctx),
                 scheduling::Event::Silent(node) => self.on_silent(node, ctx),
             }
-        }
-    }
-}
-
-impl Work {
-    fn restore(config: &config::Work, me: NodeId, records: impl Iterator<Item = Record>) -> Work {
-        let capacity = Capacity::constant(config.machine.capacity.clone());
-        let capacity = capacity.expect("a machine's resources are within what a calendar can count");
-        let mut owned = BTreeMap::new();
-        let mut exits = Vec::new();
-        let mut tasks = BTreeMap::new();
-        let mut commits = Vec::new();
-        let mut arias = Vec::new();
-        for record in records {
-            match record {
-                Record::Commit(record) => commits.push(record),
-                Record::Owned(record) => {
-                    owned.insert(record.id(), Owned::restore(record, config.limit_default));
-                }
-                Record::Exits(job, epoch, ended) => exits.push((job, epoch, ended)),
-                Record::Task(task, owner, exit) => {
-                    tasks.insert(task, runner::Running::restore(owner, exit));
-                }
-                Record::Aria(record) => arias.push(record),
-            }
-        }
-        let recipe =
-            match config.recipe {
-                config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
-                config::Recipe::Asap(config) => Recipe::Asap(Box::new(Asap::new(config))),
-                config::Recipe::Aria(aria) => {
-                    Recipe::Aria(Box::new(Aria::restore(aria, me, &config.machine, arias.into_iter())))
-                }
-                config::Recipe::TriPronged(prongs) => Recipe::TriPronged(Box::new(
-                    tri_pronged::Prongs::restore(prongs, me, &config.machine, arias.into_iter()),
-                )),
-                config::Recipe::Proactive(config) => Recipe::Proactive(Box::new(Proactive::new(config, me))),
-            };
-        let setting = two_phase::Setting { config: config.commit, capacity };
-        let mut work = Work {
-            machine: config.machine.clone(),
-            limit_default: config.limit_default,
-            eager: config.eager,
-            improving: false,
-            draining: false,
-            gate: config.gate.clone(),
-            recipe,
-            commit: Commit::restore(&setting, me, commits.into_iter()),
-            heartbeat: Heartbeat::restore(&config.heartbeat, me, std::iter::empty()),
-            owned,
-            waiting: BTreeSet::new(),
-            arrays: BTreeMap::new(),
-            waiting_for: BTreeSet::new(),
-            awaited: BTreeSet::new(),
-            tasks,
-        };
-        for (&job, owned) in &work.owned {
-            work.waiting_for.extend(owned.after.keys().map(|&other| (other, job)));
-        }
-        work.restore_arrays();
-        for (job, epoch, ended) in exits {
-            if let Some(owned) = work.owned.get_mut(&job) {
-                owned.restore_exits(epoch, ended);
-            }
-        }
-        work
-    }
-}
-
-impl Recipe {
-    fn name(&self) -> &'static str {
-        match self {
-            Recipe::Sample(_) => "sample",
-            Recipe::Asap(_) => "asap",
-            Recipe::Aria(_) => "aria",
-            Recipe::TriPronged(_) => "tri-pronged",
-            Recipe::Proactive(_) => "proactive",
-        }
-    }
-
-    fn honours(&self) -> shoal_model::FieldSet {
-        match self {
-            Recipe::Sample(_) => Sample::HONOURS,
-            Recipe::Asap(_) => Asap::HONOURS,
-            Recipe::Aria(_) | Recipe::TriPronged(_) => aria_recipe::HONOURS,
-            Recipe::Proactive(_) => Proactive::HONOURS,
         }
     }
 }

@@ -4,6 +4,7 @@ use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span, Time};
 
 use super::*;
 use crate::protocol::Record as _;
+use crate::scheduling::aria;
 use crate::shared::Shared;
 use crate::testing::World;
 
@@ -77,6 +78,18 @@ fn job_starts_wherever_its_owner_crashed_while_placing_it_on_itself() {
     }
 }
 
+/// Node 2 has a job placed on node 1, as far as that lets it.
+fn place(world: &mut World<Node>, prepare: two_phase::Prepare<Resources>, brief: Shared<Brief>) {
+    let (job, epoch) = (prepare.job, prepare.epoch);
+    for message in [
+        two_phase::Message::Prepare(Box::new(prepare)),
+        two_phase::Message::Commit { job, epoch, brief },
+        two_phase::Message::Confirm { job, epoch },
+    ] {
+        world.tell(NodeId(1), Input::Message { from: NodeId(2), message: Message::Commit(message) });
+    }
+}
+
 #[test]
 fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
     let (wanted, other) = (envelope(Job::command(["true"])), envelope(Job::command(["false"])));
@@ -88,13 +101,7 @@ fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
         let (start, span) = (Time::from_secs(60), Span::from_secs(60));
         let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
         let brief = Shared::new(Brief { envelope: envelope.clone(), nodes, index: None });
-        for message in [
-            two_phase::Message::Prepare(Box::new(prepare)),
-            two_phase::Message::Commit { job, epoch, brief },
-            two_phase::Message::Confirm { job, epoch },
-        ] {
-            world.tell(me, Input::Message { from: NodeId(2), message: Message::Commit(message) });
-        }
+        place(&mut world, prepare, brief);
         let commit = world.core(me).commit().expect("the node takes jobs");
         assert_eq!(commit.locks().count(), locks, "{}", world.story());
         assert_eq!(world.core(me).tasks().count(), locks);
@@ -119,16 +126,84 @@ fn time_is_not_given_for_what_the_owner_or_the_job_itself_excludes() {
         let job = envelope.id();
         let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
         let brief = Shared::new(Brief { envelope, nodes: vec![me], index: None });
-        for message in [
-            two_phase::Message::Prepare(Box::new(prepare)),
-            two_phase::Message::Commit { job, epoch, brief },
-            two_phase::Message::Confirm { job, epoch },
-        ] {
-            world.tell(me, Input::Message { from: NodeId(2), message: Message::Commit(message) });
-        }
+        place(&mut world, prepare, brief);
         let commit = world.core(me).commit().expect("the node takes jobs");
         assert_eq!(commit.locks().count(), locks, "{}", world.story());
         assert_eq!(commit.calendar().len(), locks, "nothing is held for it either");
+    }
+}
+
+/// Denies nobody: what is not as it was signed is denied all the same.
+#[derive(Debug)]
+struct Everybody;
+
+impl Judge for Everybody {
+    fn judge(&self, _ask: &Ask<'_>) -> Result<(), Denial> {
+        Ok(())
+    }
+}
+
+fn guarded(recipe: config::Recipe) -> Config {
+    let mut config = config();
+    let work = config.work.as_mut().expect("it takes jobs");
+    (work.gate, work.recipe) = (Gate::with(std::sync::Arc::new(Everybody)), recipe);
+    Config { overlay: recipe.overlay(), ..config }
+}
+
+fn denials(world: &World<Node>) -> usize {
+    let denied =
+        Message::Job(JobMessage::Denied(envelope(signed()).id(), shoal_model::Epoch(1), Denial::NotAsSigned));
+    world.sent().iter().filter(|sent| sent.message == denied).count()
+}
+
+/// A job of one core for a minute.
+fn signed() -> Job {
+    Job { limit: Some(Span::from_mins(1)), ..Job::command(["true"]) }
+}
+
+#[test]
+fn time_is_not_given_beyond_what_was_signed() {
+    let minute = Span::from_mins(1);
+    for (span, cores, locks) in [(minute, 1, 1), (minute * 2, 1, 0), (minute, 0, 0)] {
+        let mut world = World::<Node>::new(2, guarded(config::Recipe::Sample(Default::default())), A_MOMENT);
+        let (me, envelope, epoch) = (NodeId(1), envelope(signed()), shoal_model::Epoch(1));
+        let (job, start, amount) = (envelope.id(), Time::from_secs(60), Resources::cores(cores));
+        let prepare = two_phase::Prepare { job, epoch, start, span, amount };
+        place(&mut world, prepare, Shared::new(Brief { envelope, nodes: vec![me], index: None }));
+        let commit = world.core(me).commit().expect("the node takes jobs");
+        assert_eq!((commit.locks().count(), denials(&world)), (locks, 1 - locks), "{}", world.story());
+    }
+}
+
+/// Node 2 assigns a job to node 1.
+fn assign(world: &mut World<Node>, limit: Span) {
+    let (envelope, epoch) = (envelope(signed()), shoal_model::Epoch(1));
+    let job = envelope.id();
+    let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1)], index: None });
+    let message = Message::Aria(aria::Message::Assign { job, epoch, brief, limit });
+    world.tell(NodeId(1), Input::Message { from: NodeId(2), message });
+}
+
+#[test]
+fn job_is_not_taken_into_a_queue_for_longer_than_was_signed() {
+    let minute = Span::from_mins(1);
+    for (limit, denied) in [(minute, 0), (minute * 2, 1)] {
+        let mut world = World::<Node>::new(2, guarded(config::Recipe::Aria(Default::default())), A_MOMENT);
+        assign(&mut world, limit);
+        assert_eq!((denials(&world), said(&world, "assigned")), (denied, 1 - denied), "{}", world.story());
+    }
+}
+
+#[test]
+fn draining_node_takes_no_assignment() {
+    for drains in [false, true] {
+        let mut world = World::<Node>::new(2, guarded(config::Recipe::Aria(Default::default())), A_MOMENT);
+        if drains {
+            world.command(NodeId(1), Command::Drain);
+        }
+        assign(&mut world, Span::from_mins(1));
+        let (taken, refused) = (said(&world, "assigned"), said(&world, "refused"));
+        assert_eq!((taken, refused), (usize::from(!drains), usize::from(drains)), "{}", world.story());
     }
 }
 

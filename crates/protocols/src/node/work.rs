@@ -1,0 +1,143 @@
+//! All of a node that has to do with jobs, and how it is found again after a crash.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shoal_model::calendar::Capacity;
+use shoal_model::{FieldSet, JobId, Machine, NodeId, Span, Time};
+
+use super::gate::Gate;
+use super::message::{Record, Task};
+use super::owned::Owned;
+use super::{Commit, array, config, runner, tri_pronged};
+use crate::commit::two_phase;
+use crate::guard::heartbeat::Heartbeat;
+use crate::protocol::Protocol;
+use crate::scheduling::Recipe as _;
+use crate::scheduling::aria::{self, Aria};
+use crate::scheduling::asap::Asap;
+use crate::scheduling::proactive::Proactive;
+use crate::scheduling::sample::Sample;
+
+/// All of a node that has to do with jobs; boxed by the node, so that one that only gossips is small.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Work {
+    pub machine: Machine,
+    pub limit_default: Span,
+    /// Whether plans get better while jobs wait.
+    pub eager: bool,
+    /// Whether a look for better places is due.
+    pub improving: bool,
+    /// Whether tasks of others are refused.
+    pub draining: bool,
+    /// Who may run here.
+    pub gate: Gate,
+    pub recipe: Recipe,
+    pub commit: Commit,
+    pub heartbeat: Heartbeat<JobId>,
+    pub owned: BTreeMap<JobId, Owned>,
+    /// Those that have a place and have not started, by start.
+    pub waiting: BTreeSet<(Time, JobId)>,
+    /// How far the arrays among them have come.
+    pub arrays: BTreeMap<JobId, array::Progress>,
+    /// Jobs, and which of the owned ones wait for them.
+    pub waiting_for: BTreeSet<(JobId, JobId)>,
+    /// Owned jobs, and which nodes have jobs that wait for them.
+    pub awaited: BTreeSet<(JobId, NodeId)>,
+    pub tasks: BTreeMap<Task, runner::Running>,
+}
+
+/// The recipe that this node follows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Recipe {
+    Sample(Sample),
+    Asap(Box<Asap>),
+    Aria(Box<Aria>),
+    TriPronged(Box<tri_pronged::Prongs>),
+    Proactive(Box<Proactive>),
+}
+
+impl Work {
+    pub fn restore(config: &config::Work, me: NodeId, records: impl Iterator<Item = Record>) -> Work {
+        let capacity = Capacity::constant(config.machine.capacity.clone());
+        let capacity = capacity.expect("a machine's resources are within what a calendar can count");
+        let mut owned = BTreeMap::new();
+        let mut exits = Vec::new();
+        let mut tasks = BTreeMap::new();
+        let mut commits = Vec::new();
+        let mut arias = Vec::new();
+        for record in records {
+            match record {
+                Record::Commit(record) => commits.push(record),
+                Record::Owned(record) => {
+                    owned.insert(record.id(), Owned::restore(record, config.limit_default));
+                }
+                Record::Exits(job, epoch, ended) => exits.push((job, epoch, ended)),
+                Record::Task(task, owner, exit) => {
+                    tasks.insert(task, runner::Running::restore(owner, exit));
+                }
+                Record::Aria(record) => arias.push(record),
+            }
+        }
+        let recipe =
+            match config.recipe {
+                config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
+                config::Recipe::Asap(config) => Recipe::Asap(Box::new(Asap::new(config))),
+                config::Recipe::Aria(aria) => {
+                    Recipe::Aria(Box::new(Aria::restore(aria, me, &config.machine, arias.into_iter())))
+                }
+                config::Recipe::TriPronged(prongs) => Recipe::TriPronged(Box::new(
+                    tri_pronged::Prongs::restore(prongs, me, &config.machine, arias.into_iter()),
+                )),
+                config::Recipe::Proactive(config) => Recipe::Proactive(Box::new(Proactive::new(config, me))),
+            };
+        let setting = two_phase::Setting { config: config.commit, capacity };
+        let mut work = Work {
+            machine: config.machine.clone(),
+            limit_default: config.limit_default,
+            eager: config.eager,
+            improving: false,
+            draining: false,
+            gate: config.gate.clone(),
+            recipe,
+            commit: Commit::restore(&setting, me, commits.into_iter()),
+            heartbeat: Heartbeat::restore(&config.heartbeat, me, std::iter::empty()),
+            owned,
+            waiting: BTreeSet::new(),
+            arrays: BTreeMap::new(),
+            waiting_for: BTreeSet::new(),
+            awaited: BTreeSet::new(),
+            tasks,
+        };
+        for (&job, owned) in &work.owned {
+            work.waiting_for.extend(owned.after.keys().map(|&other| (other, job)));
+        }
+        work.restore_arrays();
+        for (job, epoch, ended) in exits {
+            if let Some(owned) = work.owned.get_mut(&job) {
+                owned.restore_exits(epoch, ended);
+            }
+        }
+        work
+    }
+}
+
+impl Recipe {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Recipe::Sample(_) => "sample",
+            Recipe::Asap(_) => "asap",
+            Recipe::Aria(_) => "aria",
+            Recipe::TriPronged(_) => "tri-pronged",
+            Recipe::Proactive(_) => "proactive",
+        }
+    }
+
+    pub fn honours(&self) -> FieldSet {
+        match self {
+            Recipe::Sample(_) => Sample::HONOURS,
+            Recipe::Asap(_) => Asap::HONOURS,
+            Recipe::Aria(_) | Recipe::TriPronged(_) => aria::HONOURS,
+            Recipe::Proactive(_) => Proactive::HONOURS,
+        }
+    }
+}
