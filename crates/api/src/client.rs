@@ -1,11 +1,12 @@
 //! Asks the node that runs in a folder, and waits for its answer.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use shoal_model::units::SpanText;
-use shoal_model::{Digest, Envelope, Span};
+use shoal_model::{Digest, Envelope, JobId, Span};
 use ureq::http::Response;
 use ureq::typestate::{WithBody, WithoutBody};
 use ureq::{Agent, Body, RequestBuilder};
@@ -167,6 +168,13 @@ impl Client {
         }
         let response = self.answer(request.call())?;
         Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
+    }
+
+    /// Tells the node the secrets of a job that is about to be submitted: each in base64, by name.
+    pub fn tell_secrets(&self, job: JobId, secrets: &BTreeMap<String, String>) -> Result<(), ClientError> {
+        let request = self.agent.put(format!("{}/jobs/{job}/secrets", self.base));
+        let request = patiently(request.header("authorization", &self.bearer), Span::ZERO);
+        self.read(request.send_json(secrets))
     }
 
     /// How much of these files the node has.

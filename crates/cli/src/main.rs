@@ -16,6 +16,7 @@ mod show;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use shoal_daemon::cell;
 
 /// A job scheduler with no head node, and the simulator that runs the same code.
 #[derive(Debug, Parser)]
@@ -28,6 +29,10 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    // Once for every task that is isolated: nothing else is read before.
+    if std::env::args_os().nth(1).is_some_and(|word| word == cell::CONFINE) {
+        return cell::main();
+    }
     let Arguments { command, context } = Arguments::parse();
     match command.run(&context) {
         Ok(code) => code,

@@ -2,6 +2,7 @@
 //!
 //! The one place that knows which part stands behind which trait.
 
+mod cells;
 mod clerk;
 
 use std::fs;
@@ -24,6 +25,7 @@ use tokio::sync::oneshot;
 
 use crate::audit::{Audit, Kind, Record};
 use crate::cabinet::{Cabinet, CabinetError, SqliteCabinet};
+use crate::cell::offers::Offers;
 use crate::clock::Clock;
 use crate::depot::{self, Depot};
 use crate::driver::{Driver, Fault, Running};
@@ -35,6 +37,7 @@ use crate::identity::{Identity, IdentityError};
 use crate::machine;
 use crate::membership::{Grid, GridError, Ticket, TicketError};
 use crate::network::quic::{self, JoinError};
+use crate::secrets::Secrets;
 use crate::service::history::History;
 use crate::service::{Parts, Service, Setting};
 use crate::settings::{GridSettings, MachineSettings, Settings, SettingsError};
@@ -198,10 +201,12 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let folder = fs::canonicalize(home.path())
         .map_err(|source| StartError::Io { doing: "find the node's folder", source })?;
     let mut settings = Settings::load(&folder)?.unwrap_or_default();
+    settings.check()?;
     let described = settings.machine.clone().with(over);
     let found = machine::detect(&folder, &machine::Overrides::default())?;
     let all_cores = found.capacity.cores;
     let mut machine = described.apply(found)?;
+    machine.labels.extend(settings.images.keys().filter_map(cells::label));
     let mut opened = Sqlite::open(&lock)?;
     opened.store.fill_log();
     let cabinet: Arc<dyn Cabinet> = Arc::new(SqliteCabinet::open(&lock)?);
@@ -248,7 +253,8 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     machine.organisation = machine.organisation.or_else(|| trust.organisation());
     let gate = Arc::new(
         Gatekeeper::open(trust, machine.organisation.clone(), &folder)
-            .map_err(|error| StartError::Policy { path: Policy::path(&folder), source: error })?,
+            .map_err(|error| StartError::Policy { path: Policy::path(&folder), source: error })?
+            .with_cells(settings.tasks.isolate, Offers::find().lack()),
     );
 
     let audit = Audit::open(&folder).map_err(|source| StartError::Io { doing: "open audit.log", source })?;
@@ -269,13 +275,20 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     keep_port(&mut settings, &place, &network, &folder)?;
     let peers = Arc::new(Peers(network.clone()));
     let depot = Arc::new(Depot::open(&folder)?);
-    let staging = Staging::new(me, &folder, depot, runtime.handle().clone());
+    let secrets = Secrets::new(&folder, &identity);
+    let staging = Staging::new(me, &folder, depot, secrets, runtime.handle().clone());
     staging.connect(Arc::clone(&peers) as _);
     let keep = settings.tasks.keep(all_cores, machine.capacity.cores);
     let names = names(&network);
     let executor = Process::open(process::Setup {
         names,
         keep,
+        cells: cells::of(&settings.tasks, &gate, clock),
+        images: settings.images.clone(),
+        secrets: {
+            let staging = staging.clone();
+            Box::new(move |task, _| staging.told(task))
+        },
         files: Some(staging.clone()),
         ..process::Setup::new(&folder, launch)
     })?;

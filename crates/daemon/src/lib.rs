@@ -67,6 +67,7 @@
 pub mod assembly;
 pub mod audit;
 pub mod cabinet;
+pub mod cell;
 pub mod clock;
 pub mod depot;
 pub mod doctor;
@@ -80,6 +81,7 @@ pub mod inbox;
 pub mod machine;
 pub mod membership;
 pub mod network;
+pub mod secrets;
 pub mod service;
 pub mod settings;
 pub mod staging;

@@ -12,6 +12,15 @@
 //! pin = true                 # processors of their own; as it stands, where the node has all of the machine's cores
 //! group = false              # a control group for each, where the system lets us make one
 //! cap = false                # no more memory than asked for, where control groups can see to that
+//! isolate = "foreign"        # cells for jobs of other organisations; or "all", or "none"
+//! read = ["/data"]           # what tasks in cells may read besides the system
+//! write = ["/scratch"]       # and what they may change
+//! processes = 4096           # of a task in a cell at once
+//! files = 65536              # that each of its processes may have open
+//! disk = "16GiB"             # for all files of one that asks for none
+//!
+//! [images]                   # file systems that jobs may ask to find instead of the machine's
+//! debian = "/srv/images/debian"
 //!
 //! [machine]                  # instead of what is found
 //! cores = 4
@@ -19,7 +28,9 @@
 //! labels = { zone = "basement" }
 //! ```
 
-use std::collections::BTreeSet;
+mod tasks;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -31,7 +42,8 @@ use shoal_model::units::SpanText;
 use shoal_model::{Machine, Name, Size, Span, Thousandths};
 use shoal_protocols::node::config::Recipe;
 
-use crate::executor::process::Keep;
+pub(crate) use tasks::check_path;
+pub use tasks::{Isolate, TaskSettings};
 
 /// The recipe of a grid whose maker does not say.
 pub const RECIPE_DEFAULT: &str = "sample";
@@ -54,32 +66,12 @@ pub struct Settings {
     /// How tasks are kept to what they were granted.
     #[serde(skip_serializing_if = "is_default")]
     pub tasks: TaskSettings,
+    /// Roots of file systems that jobs may ask for, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: BTreeMap<Name, PathBuf>,
     /// What the machine is, where that is not what is found.
     #[serde(skip_serializing_if = "is_default")]
     pub machine: MachineSettings,
-}
-
-/// How tasks are kept to what they were granted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TaskSettings {
-    /// Whether each whole core is a processor that no other task of this node has. Where nobody says: if the node has all
-    /// of the machine's cores, for then no other node begins with the same processors.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pin: Option<bool>,
-    /// Whether each task has a control group, where the system lets us make one.
-    #[serde(skip_serializing_if = "is_default")]
-    pub group: bool,
-    /// Whether tasks have no more memory than they asked for, where control groups can see to that.
-    #[serde(skip_serializing_if = "is_default")]
-    pub cap: bool,
-}
-
-impl TaskSettings {
-    /// How tasks are kept on a machine that has these cores, by a node that has those.
-    pub fn keep(self, machine: Thousandths, node: Thousandths) -> Keep {
-        Keep { pinned: self.pin.unwrap_or(machine == node), grouped: self.group, capped: self.cap }
-    }
 }
 
 /// How other nodes reach a node.
@@ -178,6 +170,16 @@ pub enum SettingsError {
         /// What was asked for.
         found: String,
     },
+    /// A path that cannot be given to tasks.
+    #[error("`{field}`: {}: {what}", path.display())]
+    Path {
+        /// Which setting.
+        field: String,
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// A setting that no machine can have.
     #[error("`machine.{field}`: {what}")]
     Machine {
@@ -224,6 +226,20 @@ impl Settings {
         }
         let name = asked.or(self.recipe.as_deref()).unwrap_or(RECIPE_DEFAULT);
         Recipe::named(name).ok_or_else(|| SettingsError::Recipe { found: name.to_owned() })
+    }
+
+    /// Whether what tasks are to be given is there.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        self.tasks.check()?;
+        for (name, path) in &self.images {
+            let what = match path.is_absolute() {
+                false => "expected an absolute path",
+                true if !path.is_dir() => "there is no such folder",
+                true => continue,
+            };
+            return Err(SettingsError::Path { field: format!("images.{name}"), path: path.clone(), what });
+        }
+        Ok(())
     }
 
     /// The hard limit of a job that names none.
@@ -289,7 +305,8 @@ mod tests {
         let machine = MachineSettings { cores: Some(Thousandths::whole(3)), ..MachineSettings::default() };
         let network = NetworkSettings { listen: "127.0.0.1:7".parse().ok(), ..NetworkSettings::default() };
         let tasks = TaskSettings { pin: Some(false), ..TaskSettings::default() };
-        let settings = Settings { recipe: Some("asap".to_owned()), time: None, network, tasks, machine };
+        let recipe = Some("asap".to_owned());
+        let settings = Settings { recipe, network, tasks, machine, ..Settings::default() };
         settings.save(folder.path()).unwrap();
         assert_eq!(Settings::load(folder.path()).unwrap(), Some(settings));
         fs::write(folder.path().join("node.toml"), "recipe = 'asap'\ncroes = 3\n").unwrap();
@@ -308,11 +325,17 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_pinned_by_a_node_that_has_the_whole_machine_unless_it_is_told_otherwise() {
-        let [two, four] = [2, 4].map(Thousandths::whole);
-        let pinned = |pin, node| TaskSettings { pin, ..TaskSettings::default() }.keep(four, node).pinned;
-        assert!(pinned(None, four) && !pinned(None, two));
-        assert!(!pinned(Some(false), four) && pinned(Some(true), two));
+    fn image_that_is_not_there_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let images = |path: &Path| Settings {
+            images: [("debian".parse().unwrap(), path.to_owned())].into(),
+            ..Settings::default()
+        };
+        assert!(images(folder.path()).check().is_ok());
+        let error = images(Path::new("debian")).check().unwrap_err().to_string();
+        assert_eq!(error, "`images.debian`: debian: expected an absolute path");
+        let error = images(&folder.path().join("gone")).check().unwrap_err().to_string();
+        assert!(error.ends_with("there is no such folder"), "{error}");
     }
 
     #[test]

@@ -61,6 +61,7 @@ fields! {
     Environment, "environment", "environment variables";
     Inputs, "in", "files brought along";
     Outputs, "out", "files taken back";
+    Secrets, "secrets", "what nobody but its tasks is told";
     Name, "name", "a name for people";
     User, "user", "a user";
     Organisation, "organisation", "an organisation to ask on behalf of";
@@ -164,6 +165,7 @@ impl Job {
             name,
             user,
             organisation,
+            secrets,
         } = self;
         let Resources { cores, memory, disk, gpus, named } = resources;
         let none = Requires::default();
@@ -202,6 +204,7 @@ impl Job {
             Field::Environment => environment.is_some(),
             Field::Inputs => inputs,
             Field::Outputs => outputs,
+            Field::Secrets => secrets.is_some(),
             Field::Name => name.is_some(),
             Field::User => user.is_some(),
             Field::Organisation => organisation.is_some(),

@@ -47,10 +47,16 @@ pub const MAX_SCRIPT_BYTES: usize = 256 << 10;
 pub const MAX_VARIABLES: usize = 1_024;
 /// Bytes of all variables' names and values together.
 pub const MAX_ENVIRONMENT_BYTES: usize = 64 << 10;
+/// Secrets that a job may have.
+pub const MAX_SECRETS: usize = 32;
 /// The longest hard limit and estimate: a leap year.
 pub const MAX_TIME_LIMIT: Span = Span::from_hours(366 * 24);
 /// Further attempts after the first.
 pub const MAX_RETRIES: u16 = 1_000;
+
+/// How a machine says by a label that it has an image, and how a job asks for it: what comes before the image's name, and
+/// what the label says.
+pub const IMAGE: (&str, &str) = ("image.", "yes");
 
 /// Environment variables by name.
 pub type Environment = BTreeMap<String, String>;
@@ -120,6 +126,9 @@ pub struct Job {
     /// On whose behalf the user asks.
     #[n(19)]
     pub organisation: Option<Name>,
+    /// What its tasks are told and nobody else, by name; what each is, is not written here.
+    #[n(20)]
+    pub secrets: Option<Box<Vec<Name>>>,
 }
 
 /// What to run.
@@ -182,6 +191,9 @@ pub enum JobError {
     /// A variable that no shell could set.
     #[error("`environment` has the variable `{0}`: expected a name without `=`")]
     Variable(Box<str>),
+    /// A secret whose name cannot be that of a file.
+    #[error("`secrets` has `{0}`: expected a name without `/` that does not begin with a dot")]
+    Secret(Name),
     /// Resources beyond any machine.
     #[error(transparent)]
     Resources(#[from] ResourcesError),
@@ -283,7 +295,14 @@ impl Job {
             name: None,
             user: None,
             organisation: None,
+            secrets: None,
         }
+    }
+
+    /// The file system that it is to find instead of the machine's, if it asks for one: see [`IMAGE`].
+    pub fn image(&self) -> Option<&str> {
+        let labels = &self.requires.as_ref()?.labels;
+        labels.keys().find_map(|label| label.as_str().strip_prefix(IMAGE.0))
     }
 
     /// What to do about a lost attempt.
@@ -315,6 +334,9 @@ impl Job {
         }
         if let Some(environment) = &self.environment {
             check_environment(environment)?;
+        }
+        if let Some(secrets) = &self.secrets {
+            check_secrets(secrets)?;
         }
         match &self.files {
             Some(files) => files.check(),
@@ -393,6 +415,21 @@ fn check_environment(environment: &Environment) -> Result<(), JobError> {
     no_zero_byte("environment", environment.iter().flat_map(|(name, value)| [&**name, value]))
 }
 
+fn check_secrets(secrets: &[Name]) -> Result<(), JobError> {
+    not_empty("secrets", secrets.len())?;
+    at_most("secrets", secrets.len(), MAX_SECRETS, "secrets")?;
+    for (at, name) in secrets.iter().enumerate() {
+        // Each is the name of a file.
+        if name.as_str().contains('/') || name.as_str().starts_with('.') {
+            return Err(JobError::Secret(name.clone()));
+        }
+        if secrets[..at].contains(name) {
+            return Err(JobError::SameFile { field: "secrets", path: name.as_str().into() });
+        }
+    }
+    Ok(())
+}
+
 fn no_zero_byte<'a>(field: &'static str, texts: impl IntoIterator<Item = &'a str>) -> Result<(), JobError> {
     if texts.into_iter().any(|text| text.contains('\0')) { Err(JobError::ZeroByte { field }) } else { Ok(()) }
 }
@@ -418,8 +455,8 @@ mod tests {
     }
 
     #[test]
-    fn a_job_stays_within_two_hundred_and_fifty_six_bytes() {
-        assert!(size_of::<Job>() <= 256, "{}", size_of::<Job>());
+    fn a_job_stays_within_two_hundred_and_sixty_four_bytes() {
+        assert!(size_of::<Job>() <= 264, "{}", size_of::<Job>());
     }
 
     #[test]
@@ -471,6 +508,15 @@ mod tests {
             ),
             (Job { retry: NonZeroU16::new(1_001), ..job() }, "`retry` has 1001 attempts, at most 1000"),
             (Job { environment: Some(Box::default()), ..job() }, "`environment` is empty: leave it out"),
+            (Job { secrets: Some(Box::default()), ..job() }, "`secrets` is empty: leave it out"),
+            (
+                Job { secrets: Some(Box::new(vec!["a/b".parse().unwrap()])), ..job() },
+                "`secrets` has `a/b`: expected a name without `/` that does not begin with a dot",
+            ),
+            (
+                Job { secrets: Some(Box::new(vec!["a".parse().unwrap(); 2])), ..job() },
+                "`secrets` names `a` twice",
+            ),
             (
                 Job { environment: Some(Box::new([("A=B".into(), String::new())].into())), ..job() },
                 "`environment` has the variable `A=B`: expected a name without `=`",

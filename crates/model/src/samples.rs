@@ -177,6 +177,7 @@ pub(crate) fn set(job: &mut Job, field: Field, pick: u32) {
         Field::Outputs => {
             job.files.get_or_insert_default().outputs = vec![format!("{name}/*").parse().unwrap()];
         }
+        Field::Secrets => job.secrets = Some(Box::new(vec![name])),
         Field::Name => job.name = Some(format!("run {pick}").parse().unwrap()),
         Field::User => job.user = Some(name),
         Field::Organisation => job.organisation = Some(name),

@@ -13,6 +13,7 @@ use super::wait::until_over;
 use crate::context::Context;
 use crate::error::Error;
 use crate::grid::{Grid, Shape};
+use crate::job::Beside;
 use crate::output::Table;
 use crate::show::{self, Clock};
 
@@ -61,7 +62,7 @@ struct Player {
 
 impl Player {
     fn submit(&self, client: &Client, job: Job, plan: Span) -> Result<JobStatus, Error> {
-        submit_as(&self.keys, client, job, &[], plan)
+        submit_as(&self.keys, client, job, &Beside::default(), plan)
     }
 
     fn say(&self, text: impl AsRef<str>) {

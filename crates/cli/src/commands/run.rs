@@ -32,12 +32,12 @@ pub struct Arguments {
 
 /// Runs a job, and says what to end with.
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode, Error> {
-    let (job, after) = arguments.what.read()?;
+    let (job, beside) = arguments.what.read()?;
     // Before any thread is started: all of them leave it to the one that waits for it.
     let interrupts = SigSet::from(Signal::SIGINT);
     let _ = interrupts.thread_block();
     let client = Arc::new(context.client()?);
-    let status = submit(&client, job, &after, PLAN)?;
+    let status = submit(&client, job, &beside, PLAN)?;
     eprintln!("job {}: {}", show::short(&status), show::promise(&status, &Clock::read()));
     let id = status.id.to_string();
     cancel_on_interrupt(interrupts, &client, &id)?;

@@ -11,8 +11,8 @@ use shoal_model::{Envelope, Job, Nonce, Span};
 use super::user::signer;
 use crate::context::Context;
 use crate::error::Error;
-use crate::files;
-use crate::job::{JobRef, Wanted, What};
+use crate::files::{self, secrets};
+use crate::job::{Beside, JobRef, Wanted, What};
 use crate::show::{self, Clock};
 
 /// What to submit.
@@ -31,8 +31,8 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
     let client = context.client()?;
     let line = |status: &JobStatus| format!("{}  {}", status.id, show::promise(status, &Clock::read()));
     if jobs.len() == 1 {
-        let Wanted { job, after, .. } = jobs.remove(0);
-        let status = submit(&client, job, &after, arguments.plan.0)?;
+        let Wanted { job, beside, .. } = jobs.remove(0);
+        let status = submit(&client, job, &beside, arguments.plan.0)?;
         return context.output.print(&status, || line(&status));
     }
     // All of them first: what cannot be read keeps every job of the file from being submitted.
@@ -40,11 +40,11 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
         files::bring(&client, &mut wanted.job)?;
     }
     let mut taken: Vec<JobStatus> = Vec::new();
-    for Wanted { mut job, after, fellows } in jobs {
+    for Wanted { mut job, beside, fellows } in jobs {
         let mut all = job.after.take().map(|after| *after).unwrap_or_default();
         all.0.extend(fellows.into_iter().map(|(place, ended)| (taken[place].id, ended)));
         job.after = (!all.0.is_empty()).then(|| Box::new(all));
-        match submit(&client, job, &after, arguments.plan.0) {
+        match submit(&client, job, &beside, arguments.plan.0) {
             Ok(status) => taken.push(status),
             Err(error) => {
                 // What was taken before it goes its way; whoever wants it back must know its id.
@@ -62,9 +62,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
     context.output.print(&taken, || taken.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// Submits a job with its files, and the jobs that it is to start after.
-pub fn submit(client: &Client, job: Job, after: &[JobRef], plan: Span) -> Result<JobStatus, Error> {
-    submit_as(&Folder::choose()?, client, job, after, plan)
+/// Submits a job with its files and secrets, and the jobs that it is to start after.
+pub fn submit(client: &Client, job: Job, beside: &Beside, plan: Span) -> Result<JobStatus, Error> {
+    submit_as(&Folder::choose()?, client, job, beside, plan)
 }
 
 /// The same for the user of this folder.
@@ -72,12 +72,14 @@ pub fn submit_as(
     folder: &Folder,
     client: &Client,
     mut job: Job,
-    after: &[JobRef],
+    beside: &Beside,
     plan: Span,
 ) -> Result<JobStatus, Error> {
-    if !after.is_empty() {
+    // First of all: without them nothing is to be brought anywhere.
+    let secrets = secrets::read(&job, &beside.secrets)?;
+    if !beside.after.is_empty() {
         let mut all = job.after.take().map(|after| *after).unwrap_or_default();
-        for JobRef { id, ended } in after {
+        for JobRef { id, ended } in &beside.after {
             if all.0.insert(client.job(id)?.id, *ended).is_some() {
                 return Err(Error::user(format!("--after names job {id} twice")));
             }
@@ -102,5 +104,8 @@ pub fn submit_as(
         Some(pass) => envelope.with_pass(pass),
         None => envelope,
     };
+    if !secrets.is_empty() {
+        client.tell_secrets(envelope.id(), &secrets)?;
+    }
     Ok(client.submit(&envelope, plan)?)
 }

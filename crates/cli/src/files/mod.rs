@@ -3,6 +3,7 @@
 mod bring;
 mod fetch;
 mod read;
+pub mod secrets;
 
 pub use bring::bring;
 pub use fetch::fetch;

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU32};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use shoal_daemon::depot::outputs::Patterns;
-use shoal_model::job::{Array, Ended, Files, Mode, Pattern, Requires};
+use shoal_model::job::{Array, Ended, Files, IMAGE, Mode, Pattern, Requires};
+use shoal_model::text::TextError;
 use shoal_model::units::{SpanText, TimeText};
 use shoal_model::{
     Architecture, Constraint, Criterion, Expression, ExpressionError, Job, Line, Name, Size, Span, System,
@@ -68,6 +70,9 @@ pub struct Flags {
     /// Keep the files that match when it has ended, as in 'results/*.csv'; may be given again; see `shoal get`
     #[arg(long = "out", value_name = "PATTERN")]
     outputs: Vec<Pattern>,
+    /// Tell its tasks a secret: what is in a file, or in this shell's variable of that name; may be given again
+    #[arg(long, value_name = "NAME[=PATH]")]
+    secret: Vec<String>,
     /// Further attempts when it fails
     #[arg(long, value_name = "N")]
     retry: Option<NonZeroU16>,
@@ -83,6 +88,9 @@ pub struct Flags {
     /// Only nodes like this: architecture=x86_64, system=linux, within=ORGANISATION or LABEL=VALUE; may be given again
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair::<String, String>)]
     require: Vec<(String, String)>,
+    /// Find this file system instead of the machine's, on nodes that have it
+    #[arg(long, value_name = "NAME")]
+    image: Option<Name>,
     /// Before (larger) or after (smaller) your other jobs
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i16>,
@@ -106,6 +114,15 @@ pub struct JobRef {
     pub id: String,
     /// How it must have ended.
     pub ended: Ended,
+}
+
+/// What is said of a job and is not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// The jobs that it is to start after, as they were given.
+    pub after: Vec<JobRef>,
+    /// The files that secrets are in, by their names; what has none is in a variable.
+    pub secrets: BTreeMap<String, PathBuf>,
 }
 
 /// A point in time, or a span from now on.
@@ -139,19 +156,21 @@ impl Flags {
             after: self.after.into_iter().chain(over.after).collect(),
             inputs: and(self.inputs, over.inputs),
             outputs: self.outputs.into_iter().chain(over.outputs).collect(),
+            secret: and(self.secret, over.secret),
             retry: over.retry.or(self.retry),
             at_most_once: self.at_most_once || over.at_most_once,
             name: over.name.or(self.name),
             env: and(self.env, over.env),
             require: self.require.into_iter().chain(over.require).collect(),
+            image: over.image.or(self.image),
             priority: over.priority.or(self.priority),
             user: over.user.or(self.user),
             organisation: over.organisation.or(self.organisation),
         }
     }
 
-    /// The job with what the flags say of it, and the jobs that it is to start after.
-    pub fn apply(self, mut job: Job) -> Result<(Job, Vec<JobRef>), Error> {
+    /// The job with what the flags say of it, and what is not in it.
+    pub fn apply(self, mut job: Job) -> Result<(Job, Beside), Error> {
         if let Some(nodes) = self.nodes {
             job.nodes = nodes;
         }
@@ -189,14 +208,29 @@ impl Flags {
         files.outputs.extend(self.outputs);
         Patterns::new(&files.outputs).map_err(|error| Error::user(format!("--out: {error}")))?;
         job.files = (files != Files::default()).then(|| Box::new(files));
+        let mut places = BTreeMap::new();
+        let mut secrets = job.secrets.take().map(|secrets| *secrets).unwrap_or_default();
+        for text in &self.secret {
+            let (name, place) =
+                text.split_once('=').map_or((&**text, None), |(name, path)| (name, Some(path)));
+            let wrong = |error: TextError| Error::user(format!("--secret {name}: {error}"));
+            secrets.push(name.parse().map_err(wrong)?);
+            places.extend(place.map(|path| (name.to_owned(), PathBuf::from(path))));
+        }
+        job.secrets = (!secrets.is_empty()).then(|| Box::new(secrets));
         let mut environment = job.environment.take().map(|environment| *environment).unwrap_or_default();
         environment.extend(read_environment(&self.env)?);
         job.environment = (!environment.is_empty()).then(|| Box::new(environment));
         let requires = job.requires.take().map(Arc::unwrap_or_clone).unwrap_or_default();
-        let requires = require(requires, &self.require)?;
+        let mut requires = require(requires, &self.require)?;
+        if let Some(image) = &self.image {
+            let wrong = |error: TextError| Error::user(format!("--image: {error}"));
+            let label = format!("{}{image}", IMAGE.0).parse().map_err(wrong)?;
+            requires.labels.insert(label, IMAGE.1.parse().map_err(wrong)?);
+        }
         job.requires = (!requires.is_empty()).then(|| Arc::new(requires));
         job.check().map_err(|error| Error::user(error.to_string()))?;
-        Ok((job, self.after))
+        Ok((job, Beside { after: self.after, secrets: places }))
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use shoal_model::Job;
 use shoal_model::job::Ended;
 
-pub use flags::{Flags, JobRef, now};
+pub use flags::{Beside, Flags, JobRef, now};
 
 use crate::error::Error;
 
@@ -30,11 +30,11 @@ pub struct What {
 }
 
 impl What {
-    /// The job, and the jobs that it is to start after as they were given.
-    pub fn read(self) -> Result<(Job, Vec<JobRef>), Error> {
+    /// The job, and what is not in it.
+    pub fn read(self) -> Result<(Job, Beside), Error> {
         let mut jobs = self.read_all()?.into_iter();
         match (jobs.next(), jobs.len()) {
-            (Some(Wanted { job, after, .. }), 0) => Ok((job, after)),
+            (Some(Wanted { job, beside, .. }), 0) => Ok((job, beside)),
             (_, more) => Err(Error::config(format!("the file has {} jobs, and one is expected", more + 1))
                 .hint("`shoal submit` takes files with several")),
         }
@@ -43,15 +43,15 @@ impl What {
     /// All jobs, in the order of the file; only a job file can have several.
     pub fn read_all(self) -> Result<Vec<Wanted>, Error> {
         let What { file, command, flags } = self;
-        let one = |(job, after): (Job, Vec<JobRef>)| vec![Wanted { job, after, fellows: Vec::new() }];
+        let one = |(job, beside): (Job, Beside)| vec![Wanted { job, beside, fellows: Vec::new() }];
         let Some(path) = file else { return flags.apply(Job::command(command)).map(one) };
         let text = read(&path)?;
         if path.extension().is_some_and(|extension| extension == "toml") {
             let jobs = file::read(&path, &text)?.into_iter();
             return jobs
                 .map(|(job, fellows)| {
-                    let (job, after) = flags.clone().apply(job)?;
-                    Ok(Wanted { job, after, fellows })
+                    let (job, beside) = flags.clone().apply(job)?;
+                    Ok(Wanted { job, beside, fellows })
                 })
                 .collect();
         }
@@ -65,9 +65,9 @@ impl What {
 pub struct Wanted {
     /// The job.
     pub job: Job,
-    /// The jobs that it is to start after, as they were given.
-    pub after: Vec<JobRef>,
-    /// The same of jobs before it in the same file, by their places, from 0.
+    /// What is said of it and is not in it.
+    pub beside: Beside,
+    /// Those that it is to start after of the jobs before it in the same file, by their places, from 0.
     pub fellows: Vec<(usize, Ended)>,
 }
 

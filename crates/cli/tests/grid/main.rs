@@ -1,6 +1,7 @@
 //! A real node through the real program: what a user types, and what comes of it.
 
 mod bad_input;
+mod cells;
 mod demo;
 mod files;
 mod home;

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use shoal_daemon::cell;
 use shoal_daemon::executor::process::supervisor;
 
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
+        Some(word) if word == cell::CONFINE => cell::main(),
         Some(folder) => supervisor::main(Path::new(&folder)),
         None => {
             eprintln!("usage: shoal-supervise FOLDER");

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use nix::sys::resource::{Resource, getrlimit};
 
 use super::Finding;
+use crate::cell::offers::{self, Offers};
 use crate::home::Home;
 use crate::machine::cgroup::Groups;
 use crate::machine::gpu;
@@ -25,7 +26,7 @@ pub(super) fn examine(home: &Home, findings: &mut Vec<Finding>) {
     findings.push(files());
     findings.push(groups(&Groups::find(Path::new(ROOT))));
     findings.push(namespaces(Path::new(ROOT)));
-    findings.push(landlock(Path::new(ROOT)));
+    findings.extend(cells(Offers::find()));
     findings.push(gpus(Path::new(ROOT)));
     findings.push(clock(home, SystemTime::now()));
     findings.push(port());
@@ -78,41 +79,52 @@ fn groups(groups: &Groups) -> Finding {
 }
 
 fn namespaces(root: &Path) -> Finding {
-    let read = |name: &str| fs::read_to_string(root.join("proc/sys").join(name)).ok();
-    let number = |name: &str| read(name).and_then(|text| text.trim().parse::<u64>().ok());
-    let refused = [
-        (number("user/max_user_namespaces") == Some(0), "user.max_user_namespaces"),
-        (number("kernel/unprivileged_userns_clone") == Some(0), "kernel.unprivileged_userns_clone"),
-        (
-            number("kernel/apparmor_restrict_unprivileged_userns") == Some(1),
-            "kernel.apparmor_restrict_unprivileged_userns",
-        ),
-    ];
-    match refused.into_iter().find(|(refused, _)| *refused) {
-        Some((_, setting)) => Finding::warning(
+    match offers::refused(root) {
+        Some(setting) => Finding::warning(
             "namespaces",
             format!("user namespaces are switched off by {setting}: tasks cannot be isolated by them"),
-            format!("change {setting} with `sysctl`, or do without isolation"),
+            format!("change {setting} with `sysctl`, or run the node as root"),
         ),
-        None if number("user/max_user_namespaces").is_none() => {
-            Finding::warning("namespaces", "the system knows no user namespaces", "do without isolation")
+        None if !root.join("proc/sys/user/max_user_namespaces").exists() => {
+            Finding::warning("namespaces", "the system knows no user namespaces", "run the node as root")
         }
         None => Finding::ok("namespaces", "user namespaces can be made"),
     }
 }
 
-fn landlock(root: &Path) -> Finding {
-    match fs::read_to_string(root.join("sys/kernel/security/lsm")) {
-        Ok(modules) if modules.split(',').any(|module| module.trim() == "landlock") => {
-            Finding::ok("landlock", "there")
+fn cells(offers: Offers) -> Vec<Finding> {
+    let Offers { users, landlock, memory, images, .. } = offers;
+    let cells = match offers.lack() {
+        None => {
+            let by = match (users, landlock) {
+                (true, true) => "a user of its own, namespaces and Landlock",
+                (true, false) => "a user of its own and namespaces; the system has no Landlock besides",
+                (false, _) => "namespaces and Landlock",
+            };
+            let memory = if memory { "" } else { "; its memory cannot be capped, see control groups" };
+            Finding::ok("isolation", format!("tasks can run in cells: each has {by}{memory}"))
         }
-        Ok(_) => Finding::warning(
-            "landlock",
-            "not among the system's security modules",
-            "boot with lsm=landlock,… or do without it",
+        Some(lack) => Finding::warning(
+            "isolation",
+            format!("tasks cannot run in cells, as {lack}: jobs of other organisations are denied"),
+            "see `namespaces` and `landlock`, run the node as root, or trust everybody (`isolate = \"none\"` in node.toml)",
         ),
-        Err(_) => Finding::ok("landlock", "not known: the system does not show its security modules"),
-    }
+    };
+    let landlock = match landlock {
+        true => Finding::ok("landlock", "there"),
+        false => Finding::warning(
+            "landlock",
+            "the system does not offer it",
+            "use Linux 5.13 or later, and boot with lsm=landlock,…",
+        ),
+    };
+    let images = match images {
+        true => Finding::ok("images", "bubblewrap is there to run tasks in images"),
+        false => {
+            Finding::ok("images", "none can be used: the program `bwrap` (package bubblewrap) is missing")
+        }
+    };
+    vec![landlock, cells, images]
 }
 
 fn gpus(root: &Path) -> Finding {
@@ -190,6 +202,16 @@ mod tests {
         assert_eq!(namespaces(root.path()).verdict, Verdict::Ok);
         fs::write(sys.join("kernel/unprivileged_userns_clone"), "0\n").unwrap();
         assert!(namespaces(root.path()).seen.contains("kernel.unprivileged_userns_clone"));
+    }
+
+    #[test]
+    fn machine_without_walls_is_told_what_comes_of_it() {
+        let none = Offers { users: false, namespaces: true, landlock: false, memory: false, images: false };
+        let [landlock, isolation, _] = <[Finding; 3]>::try_from(cells(none)).unwrap();
+        assert_eq!([landlock.verdict, isolation.verdict], [Verdict::Warning; 2]);
+        assert!(isolation.seen.contains("no Landlock") && isolation.advice.is_some(), "{isolation:?}");
+        let verdicts = cells(Offers { landlock: true, ..none }).into_iter().map(|finding| finding.verdict);
+        assert!(verdicts.into_iter().all(|verdict| verdict == Verdict::Ok));
     }
 
     #[test]

@@ -171,6 +171,17 @@ pub enum Question {
         /// Which part.
         rank: Rank,
     },
+    /// The secrets of a job for a task that was placed on who asks; answered by a box that only its key opens.
+    Secrets {
+        /// Of which job.
+        job: JobId,
+        /// Of which of its placements.
+        epoch: Epoch,
+        /// Which part.
+        rank: Rank,
+        /// The key of who asks.
+        key: String,
+    },
     /// See [`shoal_api::FileList`].
     Files {
         /// Of which job.
@@ -324,6 +335,7 @@ impl Question {
             | Question::Blobs { .. }
             | Question::Outputs { .. }
             | Question::Files { .. }
+            | Question::Secrets { .. }
             | Question::Status { .. }
             | Question::Cancel { .. }
             | Question::Hold { .. }

@@ -1,12 +1,15 @@
 //! The paths about jobs.
 
+use std::collections::BTreeMap;
+
+use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, header};
 use serde::Deserialize;
 use shoal_api::{JobForm, JobPage, JobStatus, LogQuery, Problem, Until, Why};
-use shoal_model::{Nonce, Span};
+use shoal_model::{JobId, Nonce, Span};
 
 use super::Shared;
 use crate::elsewhere::{Question, Reply};
@@ -33,6 +36,26 @@ pub(super) struct WaitQuery {
 /// Reads a query, or says which part of it makes no sense.
 pub(super) fn read<T>(query: Asked<T>) -> Result<T, Wrong> {
     query.map(|Query(query)| query).map_err(|error| Wrong::nonsense(error.body_text()))
+}
+
+/// Tell the node the secrets of a job that is about to be submitted
+#[utoipa::path(
+    put, path = "/v1/jobs/{job}/secrets", tag = "jobs",
+    params(("job" = String, Path, description = "The whole id of the job")),
+    request_body(content = BTreeMap<String, String>, description = "What each is, in base64, by name"),
+    responses((status = 200, description = "They are on disk, sealed"), (status = 413, body = Problem))
+)]
+pub(super) async fn secrets(
+    State(shared): State<Shared>,
+    Path(job): Path<String>,
+    body: Result<Json<BTreeMap<String, String>>, JsonRejection>,
+) -> Answer {
+    // What the rejection says may quote a secret.
+    let Json(secrets) =
+        body.map_err(|_| Wrong::nonsense("expected secrets in base64 by their names, in JSON"))?;
+    let whole = |_| Wrong::nonsense("expected the whole id of a job, of 32 hexadecimal digits");
+    shared.service.keep_secrets(job.parse::<JobId>().map_err(whole)?, secrets).await?;
+    Ok(Reply::json(200, &()))
 }
 
 /// Submit a job

@@ -84,6 +84,7 @@ fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(jobs::why))
         .routes(routes!(jobs::wait))
         .routes(routes!(jobs::logs))
+        .routes(routes!(jobs::secrets))
         .routes(routes!(files::files))
         .routes(routes!(files::held))
         .routes(routes!(files::many).layer(files::limit()))

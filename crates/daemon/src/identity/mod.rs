@@ -1,6 +1,7 @@
 //! Who this node is: an Ed25519 key in a file that nobody else may read, and the id that follows from it.
 
 pub(crate) mod file;
+pub mod seal;
 pub(crate) mod text;
 
 use std::io;

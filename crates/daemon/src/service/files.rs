@@ -409,7 +409,7 @@ fn contents(staging: &Staging, input: &Staged) -> Result<Vec<Digest>, String> {
     Ok(needed)
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Wrong> + Send + 'static,
 ) -> Result<T, Wrong> {
     let ended = |_| Wrong::unavailable("the node is about to end");

@@ -18,6 +18,7 @@ mod jobs;
 mod logs;
 mod output;
 mod respond;
+mod secrets;
 pub mod story;
 mod submit;
 mod trust;

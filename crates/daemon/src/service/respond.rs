@@ -53,6 +53,8 @@ impl Service {
                 self.keep(Task { job, epoch, rank }, outputs, holder).await?
             }
             Question::Outputs { job, epoch, rank } => self.outputs(Task { job, epoch, rank })?,
+            // Who asks is not known here: only other nodes have a task to ask for.
+            Question::Secrets { .. } => return Err(Wrong::not_yours()),
             Question::Files { job } => Reply::json(200, &self.files(job).await?),
             Question::Node => Reply::json(200, &self.node().await?),
             Question::Machine => Reply::json(200, &self.setting.machine),
@@ -73,7 +75,15 @@ impl Responder for Answers {
     fn respond(&self, from: NodeId, question: Bytes, answer: mpsc::Sender<Bytes>) -> Later<'_, ()> {
         Box::pin(async move {
             let reply = match Question::read(&question) {
-                Ok(question) => self.0.answer_here(question).await.unwrap_or_else(|wrong| wrong.reply()),
+                Ok(question) => {
+                    let answer = match question {
+                        Question::Secrets { job, epoch, rank, key } => {
+                            self.0.secrets_for(from, Task { job, epoch, rank }, &key).await
+                        }
+                        question => self.0.answer_here(question).await,
+                    };
+                    answer.unwrap_or_else(|wrong| wrong.reply())
+                }
                 Err(why) => {
                     tracing::debug!("node {from} asks {why}");
                     Wrong::nonsense(why).reply()

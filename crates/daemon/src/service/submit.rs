@@ -87,6 +87,7 @@ impl Service {
         self.judge(&envelope).await?;
         self.judge_files(envelope.job()).await?;
         let id = envelope.id();
+        self.judge_secrets(id, envelope.job())?;
         let watch = self.history.watch(id);
         let known = self.history.story(id).is_some();
         let after = self.owners_of(envelope.job()).await?;

@@ -38,6 +38,14 @@ impl Wrong {
         Wrong { status: 404, problem: problem.hint("`shoal status` lists the jobs") }
     }
 
+    /// Not to who asks.
+    pub fn not_yours() -> Wrong {
+        Wrong {
+            status: 403,
+            problem: Problem::new("no task of that job was placed on who asks for its secrets"),
+        }
+    }
+
     /// Several do.
     pub fn ambiguous(prefix: &str, candidates: &[JobId]) -> Wrong {
         let problem = Problem {

@@ -12,6 +12,7 @@
 mod errand;
 mod fetch;
 mod keep;
+mod secrets;
 #[cfg(test)]
 mod tests;
 mod tidy;
@@ -29,11 +30,13 @@ use shoal_protocols::node::{Brief, Task};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
+use crate::cell::Secret;
 use crate::depot::beneath::Beneath;
 use crate::depot::{Depot, Manifest, manifest};
 use crate::elsewhere::Elsewhere;
 use crate::executor::process::{folder_of, prepared_of};
 use crate::home::{self, LEAST};
+use crate::secrets::Secrets;
 use errand::Errand;
 
 /// Files that are fetched at once, at most.
@@ -64,6 +67,10 @@ struct Inner {
     /// What is being fetched, so that nothing is fetched twice at the same time.
     fetching: Mutex<BTreeMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
     tasks: Mutex<BTreeMap<Task, watch::Receiver<Progress>>>,
+    /// The secrets of jobs that this node owns.
+    secrets: Secrets,
+    /// Those of tasks that are about to run here, or run.
+    told: Mutex<BTreeMap<Task, Vec<Secret>>>,
     /// Bytes that came from other nodes in this life.
     fetched: AtomicU64,
 }
@@ -81,7 +88,7 @@ pub type Then = Box<dyn FnOnce(Result<(), String>) + Send>;
 
 impl Staging {
     /// For the tasks of the node in a folder; what is done is done on a runtime.
-    pub fn new(me: NodeId, home: &Path, depot: Arc<Depot>, runtime: Handle) -> Staging {
+    pub fn new(me: NodeId, home: &Path, depot: Arc<Depot>, secrets: Secrets, runtime: Handle) -> Staging {
         Staging(Arc::new(Inner {
             me,
             home: home.to_owned(),
@@ -91,6 +98,8 @@ impl Staging {
             fetches: Semaphore::new(FETCHES_MAX),
             fetching: Mutex::default(),
             tasks: Mutex::default(),
+            secrets,
+            told: Mutex::default(),
             fetched: AtomicU64::new(0),
         }))
     }
@@ -107,6 +116,16 @@ impl Staging {
         &self.0.depot
     }
 
+    /// The secrets of jobs that this node owns.
+    pub fn secrets(&self) -> &Secrets {
+        &self.0.secrets
+    }
+
+    /// The secrets of a task that is about to run here; `None` if they have not come.
+    pub fn told(&self, task: Task) -> Option<Vec<Secret>> {
+        self.0.told.lock().expect(UNPOISONED).get(&task).cloned()
+    }
+
     /// Bytes that came from other nodes in this life.
     pub fn fetched(&self) -> u64 {
         self.0.fetched.load(Ordering::Relaxed)
@@ -114,7 +133,10 @@ impl Staging {
 
     /// Begins to bring the files of a task; told again, it changes nothing.
     pub fn stage(&self, task: Task, brief: &Shared<Brief>, owner: NodeId) {
-        let Some(files) = &brief.envelope.job().files else { return };
+        let job = brief.envelope.job();
+        if job.files.is_none() && job.secrets.is_none() {
+            return;
+        }
         // After a restart of the node alone: it has started, and its errand is on disk.
         if folder_of(&self.0.home, task).exists() {
             return;
@@ -136,9 +158,15 @@ impl Staging {
             tasks.insert(task, progress);
         }
         let (inner, nodes) = (Arc::clone(&self.0), brief.nodes.clone());
-        let errand = Errand { owner, inputs: files.inputs.clone(), outputs: files.outputs.clone() };
+        let files = job.files.as_deref().cloned().unwrap_or_default();
+        let errand = Errand { owner, inputs: files.inputs, outputs: files.outputs };
+        let secrets = job.secrets.as_deref().map(|names| (brief.envelope.id(), names.clone()));
         self.0.runtime.spawn(async move {
-            let done = match inner.run(task, errand, &nodes).await {
+            let mut brought = inner.run(task, errand, &nodes).await;
+            if let (Ok(()), Some((job, names))) = (&brought, secrets) {
+                brought = inner.bring_secrets(task, job, &names, owner).await;
+            }
+            let done = match brought {
                 Ok(()) => Progress::Ready,
                 Err(why) => {
                     tracing::warn!("the files of job {} are not here: {why}", task.job);
@@ -170,9 +198,15 @@ impl Staging {
         });
     }
 
+    /// Forgets the secrets of a task that has ended.
+    pub fn forget(&self, task: Task) {
+        self.0.told.lock().expect(UNPOISONED).remove(&task);
+    }
+
     /// Takes the outputs of a task that has ended, if it has any, has another node keep them too, and calls `then`.
     pub fn collect(&self, task: Task, then: Box<dyn FnOnce() + Send>) {
         self.0.tasks.lock().expect(UNPOISONED).remove(&task);
+        self.forget(task);
         let inner = Arc::clone(&self.0);
         self.0.runtime.spawn(async move {
             if let Some(errand) = inner.errand(task) {

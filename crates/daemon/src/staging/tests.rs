@@ -96,7 +96,8 @@ fn scene(size: usize, nodes: &[(u64, Lie)]) -> Scene {
     let home = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let depot = Arc::new(Depot::open(home.path()).unwrap());
-    let staging = Staging::new(NodeId(1), home.path(), depot, runtime.handle().clone());
+    let secrets = Secrets::new(home.path(), &crate::identity::Identity::from_bytes(&[1; 32]));
+    let staging = Staging::new(NodeId(1), home.path(), depot, secrets, runtime.handle().clone());
     staging.connect(Arc::clone(&others) as _);
     Scene { runtime, staging, others, content: Content { kind: Kind::File, size: size as u64, digest }, home }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
-use shoal_model::Digest;
 use shoal_model::job::{Content, Kind, Staged};
+use shoal_model::{Digest, JobId};
 use shoal_protocols::node::{Node, Phase, Task, TaskState};
 
 use super::{Progress, Staging, UNPOISONED};
@@ -20,6 +20,8 @@ const STRANGE_FOR: Duration = Duration::from_mins(2);
 struct Known {
     /// The inputs of jobs that it owns and that have not ended.
     inputs: Vec<Content>,
+    /// Those of them that have secrets, by the ids of their envelopes.
+    secretive: BTreeSet<JobId>,
     /// Its tasks that have not ended.
     tasks: BTreeSet<Task>,
 }
@@ -52,6 +54,8 @@ impl Staging {
 
     fn tidy(&self, known: &Known, lists: &mut BTreeMap<Digest, Vec<Digest>>, now: SystemTime) {
         let depot = &self.0.depot;
+        self.0.secrets.tidy(|job| known.secretive.contains(&job), now);
+        self.0.told.lock().expect(UNPOISONED).retain(|task, _| known.tasks.contains(task));
         let mut wanted = known.inputs.clone();
         for task in depot.errands() {
             if known.tasks.contains(&task) {
@@ -92,9 +96,15 @@ impl Staging {
 
 fn known(node: &Node) -> Known {
     let open = node.owned().filter(|(_, owned)| !matches!(owned.phase(), Phase::Ended(_)));
-    let files = open.filter_map(|(_, owned)| owned.envelope().job().files.clone());
-    let inputs =
-        files.flat_map(|files| files.inputs.iter().filter_map(Staged::content).copied().collect::<Vec<_>>());
+    let mut secretive = BTreeSet::new();
+    let files = open.filter_map(|(_, owned)| {
+        let envelope = owned.envelope();
+        secretive.extend(envelope.job().secrets.is_some().then(|| envelope.id()));
+        envelope.job().files.clone()
+    });
+    let inputs: Vec<Content> = files
+        .flat_map(|files| files.inputs.iter().filter_map(Staged::content).copied().collect::<Vec<_>>())
+        .collect();
     let live = node.tasks().filter(|(_, state)| !matches!(state, TaskState::Ended(_)));
-    Known { inputs: inputs.collect(), tasks: live.map(|(task, _)| task).collect() }
+    Known { inputs, secretive, tasks: live.map(|(task, _)| task).collect() }
 }

@@ -7,15 +7,19 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::SystemTime;
 
 use shoal_model::envelope::{Envelope, Pass};
-use shoal_model::{Name, Resources, Span, Time};
+use shoal_model::{JobId, Name, Resources, Span, Time};
 use shoal_protocols::node::{Ask, Denial, Judge};
 
 use super::pass::{self, Bearer};
-use super::policy::{Case, Policy, PolicyError, Verdict};
+use super::policy::{Case, Paths, Policy, PolicyError, Verdict};
 use super::{Trust, signature};
+use crate::cell::offers::Lack;
+use crate::settings::Isolate;
 
 /// Passes that are known to be sound, at most: a user's many jobs carry the same one.
 const SOUND_MAX: usize = 4_096;
+/// Jobs of which it is remembered which rule has allowed them, at most.
+const JUDGED_MAX: usize = 100_000;
 const UNPOISONED: &str = "nothing panics while it holds the policy";
 
 /// The judge at a node's gate.
@@ -27,6 +31,11 @@ pub struct Gatekeeper {
     path: PathBuf,
     seen: Mutex<Seen>,
     sound: Mutex<BTreeMap<[u8; 32], Bearer>>,
+    /// Whose tasks run in cells, and why none can be made here, if so.
+    isolate: Isolate,
+    lack: Option<Lack>,
+    /// The rules by which jobs were allowed that run in cells by them.
+    judged: Mutex<BTreeMap<JobId, u32>>,
 }
 
 /// What tells one state of a file from another.
@@ -77,7 +86,54 @@ impl Gatekeeper {
             path,
             seen: Mutex::new(seen),
             sound: Mutex::new(BTreeMap::new()),
+            isolate: Isolate::default(),
+            lack: None,
+            judged: Mutex::new(BTreeMap::new()),
         })
+    }
+
+    /// The same with cells for tasks of whom the owner says, on a machine that lacks this for them.
+    pub fn with_cells(self, isolate: Isolate, lack: Option<Lack>) -> Gatekeeper {
+        Gatekeeper { isolate, lack, ..self }
+    }
+
+    /// What a job may touch in its cell; none, if it is trusted. By the rule that has allowed it when it was last judged.
+    pub fn cell(&self, envelope: &Envelope, now: Time) -> Option<Paths> {
+        let rule = self.judged.lock().expect(UNPOISONED).get(&envelope.id()).copied();
+        let paths = rule.and_then(|line| self.policy().cell(line).cloned());
+        let isolated = paths.is_some() || self.isolates(self.bearer(envelope, now).ok().as_ref());
+        isolated.then(|| paths.unwrap_or_default())
+    }
+
+    /// Whether jobs of somebody run in cells whatever rules say; of nobody known, as of strangers.
+    fn isolates(&self, bearer: Option<&Bearer>) -> bool {
+        match self.isolate {
+            Isolate::All => true,
+            Isolate::None => false,
+            Isolate::Foreign => bearer.is_none_or(|bearer| !self.own.contains(&bearer.organisation)),
+        }
+    }
+
+    /// Remembers by which rule a job is allowed, if that matters; denies one whose cell cannot be made here.
+    fn settle(&self, job: JobId, bearer: &Bearer, verdict: Verdict) -> Result<(), Denial> {
+        let demanding = match verdict {
+            Verdict::Rule { line, .. } if self.policy().cell(line).is_some() => Some(line),
+            Verdict::Rule { .. } | Verdict::Default { .. } => None,
+        };
+        if self.lack.is_some() && (demanding.is_some() || self.isolates(Some(bearer))) {
+            return Err(Denial::NoCell);
+        }
+        let mut judged = self.judged.lock().expect(UNPOISONED);
+        match demanding {
+            Some(line) => {
+                if judged.len() >= JUDGED_MAX {
+                    judged.pop_first();
+                }
+                judged.insert(job, line);
+            }
+            None => drop(judged.remove(&job)),
+        }
+        Ok(())
     }
 
     /// What it knows of users and organisations.
@@ -180,7 +236,9 @@ impl Judge for Gatekeeper {
         let key = |envelope: &&&Envelope| envelope.seal().is_some_and(|seal| seal.signer == bearer.key);
         let beside = ask.beside.iter().filter(key).count();
         let resources = &ask.envelope.job().resources;
-        self.verdict(&bearer, resources, ask.start, ask.limit, beside).answer()
+        let verdict = self.verdict(&bearer, resources, ask.start, ask.limit, beside);
+        verdict.answer()?;
+        self.settle(ask.envelope.id(), &bearer, verdict)
     }
 
     fn counts(&self) -> bool {
@@ -311,6 +369,30 @@ mod tests {
         assert_eq!(gate.judge(&asked(&job, now, &[])), Ok(()));
         trust.revoke(Said::RevokedUser(key(9).public())).unwrap();
         assert_eq!(gate.judge(&asked(&job, now, &[])), Err(Denial::Revoked));
+    }
+
+    #[test]
+    fn jobs_run_in_cells_as_the_owner_says_and_nowhere_without_one() {
+        let (folder, gate, job, now) = scene();
+        let judge = |gate: &Gatekeeper| gate.judge(&asked(&job, now, &[]));
+        assert_eq!((judge(&gate), gate.cell(&job, now)), (Ok(()), None), "it is of the machine's own");
+        let stranger = signed(&key(8), Job::command(["true"]));
+        assert_eq!(gate.cell(&stranger, now), Some(Paths::default()));
+        let gate = gate.with_cells(Isolate::All, None);
+        assert_eq!((judge(&gate), gate.cell(&job, now)), (Ok(()), Some(Paths::default())));
+        let gate = gate.with_cells(Isolate::All, Some(Lack::Landlock));
+        assert_eq!(judge(&gate), Err(Denial::NoCell));
+
+        let gate = gate.with_cells(Isolate::None, None);
+        assert_eq!((judge(&gate), gate.cell(&job, now)), (Ok(()), None));
+        let text = "[[rules]]\nverdict = 'allow'\nusers = ['alice']\nread = ['/data']\n";
+        std::fs::write(folder.path().join("policy.toml"), text).unwrap();
+        assert!(matches!(gate.reload(), Reload::New(1)));
+        assert_eq!(judge(&gate), Ok(()));
+        let cell = gate.cell(&job, now).unwrap();
+        assert_eq!(cell.read.iter().collect::<Vec<_>>(), ["/data"]);
+        let gate = gate.with_cells(Isolate::None, Some(Lack::Namespaces));
+        assert_eq!(judge(&gate), Err(Denial::NoCell), "the rule demands one");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A machine whose daemon can be killed and started again, and what was heard from it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
@@ -8,9 +9,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rand_xoshiro::rand_core::SeedableRng;
+use shoal_daemon::cell::{Secret, Walls};
 use shoal_daemon::executor::process::{Ended, Keep, Launch, Setup};
 use shoal_daemon::{Clock, Driver, Executor, Memory, Process, Switchboard};
-use shoal_model::{Envelope, Epoch, Job, JobId, NodeId, Nonce, Rank, Size, Span, Time};
+use shoal_model::{Envelope, Epoch, Job, JobId, Name, NodeId, Nonce, Rank, Size, Span, Time};
 use shoal_protocols::node::{Action, Brief, Config, Exit, Node, Task};
 use shoal_protocols::{Chance, Shared};
 use tempfile::TempDir;
@@ -27,6 +29,14 @@ pub struct Machine {
     pub grace: Span,
     pub output_max: Size,
     keep: Keep,
+    /// The walls of tasks' cells from the next start of the daemon on.
+    pub walls: Option<Walls>,
+    /// What tasks that ask for secrets are told.
+    pub secrets: Option<Vec<Secret>>,
+    /// The file systems that there are.
+    pub images: BTreeMap<Name, PathBuf>,
+    /// How the supervisor is started, if not as usual.
+    pub launch: Option<Launch>,
     /// The number of the next task that only shows that the machine is awake.
     quick: u64,
     executor: Option<Process>,
@@ -76,8 +86,21 @@ impl Machine {
         });
         let (executor, heard) = (None, mpsc::channel().1);
         let (keep, quick) = (Keep::default(), 0);
-        let mut machine =
-            Machine { home, _folder: None, grace, output_max, keep, quick, executor, heard, driver };
+        let mut machine = Machine {
+            home,
+            _folder: None,
+            grace,
+            output_max,
+            keep,
+            walls: None,
+            secrets: None,
+            images: BTreeMap::new(),
+            launch: None,
+            quick,
+            executor,
+            heard,
+            driver,
+        };
         machine.boot();
         machine
     }
@@ -89,12 +112,18 @@ impl Machine {
     /// Starts the daemon.
     pub fn boot(&mut self) {
         let (hears, heard) = mpsc::channel();
+        let (walls, secrets) = (self.walls.clone(), self.secrets.clone());
+        let usual = setup(&self.home);
         let executor = Process::open(Setup {
+            cells: Box::new(move |_| walls.clone()),
+            secrets: Box::new(move |_, _| secrets.clone()),
+            images: self.images.clone(),
+            launch: self.launch.clone().unwrap_or(usual.launch),
             grace: self.grace,
             output_max: self.output_max,
             keep: self.keep,
             hears: Box::new(move |ended| drop(hears.send(ended.clone()))),
-            ..setup(&self.home)
+            ..usual
         });
         self.executor = Some(executor.unwrap());
         self.heard = heard;
@@ -118,6 +147,20 @@ impl Machine {
     /// Waits until the first process of a task runs its program.
     pub fn pid_of_leader(&self, task: Task) {
         wait_until("a task begins", || self.file(task, "stdout").exists());
+    }
+
+    /// Has a folder removed with the machine.
+    pub fn owns(&mut self, folder: TempDir) {
+        self._folder = Some(folder);
+    }
+
+    /// Kills the daemon and the supervisor, with all that it runs.
+    pub fn end_supervisor(&mut self) {
+        let supervisor = self.supervisor();
+        let warden = parent(supervisor);
+        self.kill_daemon();
+        let _ = kill(supervisor, Signal::SIGKILL);
+        wait_until("nothing is left", || !lives(supervisor) && warden.is_none_or(|warden| !lives(warden)));
     }
 
     /// Kills the daemon.
@@ -196,12 +239,8 @@ impl Drop for Machine {
         if self.executor.is_none() {
             self.boot();
         }
-        let supervisor = self.supervisor();
-        let warden = parent(supervisor);
-        // First: it would have another supervisor started.
-        self.executor = None;
-        let _ = kill(supervisor, Signal::SIGKILL);
-        wait_until("nothing is left", || !lives(supervisor) && warden.is_none_or(|warden| !lives(warden)));
+        // The daemon first: it would have another supervisor started.
+        self.end_supervisor();
     }
 }
 

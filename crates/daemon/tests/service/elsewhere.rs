@@ -82,7 +82,9 @@ impl Grid {
         let launch = Launch { program, arguments: Vec::new() };
         let reports = Arc::clone(&history);
         let depot = Arc::new(Depot::open(&home).unwrap());
-        let staging = Staging::new(me, &home, depot, tokio::runtime::Handle::current());
+        let identity = shoal_daemon::identity::Identity::from_bytes(&[1; 32]);
+        let secrets = shoal_daemon::secrets::Secrets::new(&home, &identity);
+        let staging = Staging::new(me, &home, depot, secrets, tokio::runtime::Handle::current());
         staging.connect(Arc::new(exchange.line(me)));
         let processes = ProcessSetup { files: Some(staging.clone()), ..ProcessSetup::new(&home, launch) };
         let driver = Driver::<Node>::new(Setup {

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    After, Array, Environment, Files, Job, JobError, Mode, ParseAfterError, PathError, Pattern, Requires,
-    Staged, Work,
+    After, Array, Environment, Files, IMAGE, Job, JobError, Mode, ParseAfterError, PathError, Pattern,
+    Requires, Staged, Work,
 };
 use crate::machine::Labels;
 use crate::resources::{Named, Resources};
-use crate::text::{Architecture, Expression, Line, Name, System};
+use crate::text::{Architecture, Expression, Line, Name, System, TextError};
 use crate::units::{Size, SpanText, Thousandths, TimeText};
 
 /// What is wrong with a job file whose parts can all be read.
@@ -26,6 +26,8 @@ pub(super) enum JobFileError {
     Input(PathError),
     #[error("`out`: {0}")]
     Output(PathError),
+    #[error("`image`: `{0}` is too long for the name of an image: {1}")]
+    Image(Name, TextError),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -65,6 +67,9 @@ pub(super) struct JobFile {
     system: Option<System>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     within: BTreeSet<Name>,
+    /// Another way to write a label.
+    #[serde(skip_serializing)]
+    image: Option<Name>,
     #[serde(skip_serializing_if = "Option::is_none")]
     array: Option<Box<Array>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -79,6 +84,8 @@ pub(super) struct JobFile {
     inputs: Vec<String>,
     #[serde(default, rename = "out", skip_serializing_if = "Vec::is_empty")]
     outputs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    secrets: Vec<Name>,
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<Name>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,10 +121,16 @@ impl TryFrom<JobFile> for Job {
             (None, None) => return Err(JobError::Work("neither").into()),
             (Some(_), Some(_)) => return Err(JobError::Work("both").into()),
         };
+        let mut labels = file.labels;
+        if let Some(image) = &file.image {
+            let wrong = |error| JobFileError::Image(image.clone(), error);
+            let label = format!("{}{image}", IMAGE.0).parse().map_err(wrong)?;
+            labels.insert(label, IMAGE.1.parse().map_err(wrong)?);
+        }
         let requires = Requires {
             architecture: file.architecture,
             system: file.system,
-            labels: file.labels,
+            labels,
             organisations: file.within,
         };
         let inputs = file.inputs.iter().map(|text| Staged::parse_input(text)).collect::<Result<_, _>>();
@@ -154,6 +167,7 @@ impl TryFrom<JobFile> for Job {
             name: file.name,
             user: file.user,
             organisation: file.organisation,
+            secrets: (!file.secrets.is_empty()).then(|| Box::new(file.secrets)),
         };
         job.check()?;
         Ok(job)
@@ -187,6 +201,7 @@ impl From<Job> for JobFile {
             architecture: requires.architecture,
             system: requires.system,
             within: requires.organisations,
+            image: None,
             array: job.array,
             after: job.after.iter().flat_map(|after| after.texts()).collect(),
             retry: job.retry.map_or(0, NonZeroU16::get),
@@ -194,6 +209,7 @@ impl From<Job> for JobFile {
             priority: job.priority,
             inputs: files.inputs.iter().map(Staged::input_text).collect(),
             outputs: files.outputs.iter().map(Pattern::to_string).collect(),
+            secrets: job.secrets.map(|secrets| *secrets).unwrap_or_default(),
             user: job.user,
             organisation: job.organisation,
             resources,

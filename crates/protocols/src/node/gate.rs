@@ -108,6 +108,10 @@ pub enum Denial {
     #[n(11)]
     #[error("what was asked of it is not what the job's user has signed")]
     NotAsSigned,
+    /// The host's owner wants it isolated, and its machine cannot.
+    #[n(12)]
+    #[error("it is to be isolated there, and that machine cannot do it")]
+    NoCell,
 }
 
 /// The gate of a node; without a judge it is open, as in simulations that are not about it.

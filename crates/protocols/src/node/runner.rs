@@ -68,11 +68,14 @@ impl Running {
     }
 }
 
-/// Has the files of a task brought here, if there are any; says whether some have to come.
+/// Has the files and secrets of a task brought here, if there are any; says whether some have to come.
 pub(super) fn stage(task: Task, brief: &Shared<Brief>, owner: NodeId, ctx: &mut Ctx<'_, Node>) -> bool {
-    let Some(files) = &brief.envelope.job().files else { return false };
+    let job = brief.envelope.job();
+    if job.files.is_none() && job.secrets.is_none() {
+        return false;
+    }
     ctx.act(Action::Stage { task, brief: brief.clone(), owner });
-    !files.inputs.is_empty()
+    job.files.as_ref().is_some_and(|files| !files.inputs.is_empty()) || job.secrets.is_some()
 }
 
 impl Node {

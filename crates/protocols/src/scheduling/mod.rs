@@ -54,6 +54,7 @@ pub const STAYS_WITHIN: Span = Span::from_secs(30);
 pub const IN_CALENDARS: FieldSet = FieldSet::of(&[
     Field::Inputs,
     Field::Outputs,
+    Field::Secrets,
     Field::Nodes,
     Field::Cores,
     Field::Memory,

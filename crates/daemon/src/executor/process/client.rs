@@ -267,7 +267,7 @@ impl Client {
         let Ask::Start { brief, limit, .. } = ask else { return false };
         let waits = match &self.setup.files {
             // For outputs alone too: a quick task would end before it is written down what is kept of it.
-            Some(_) => brief.envelope.job().files.is_some(),
+            Some(_) => brief.envelope.job().files.is_some() || brief.envelope.job().secrets.is_some(),
             None => brings_files(brief),
         };
         if !waits {
@@ -334,6 +334,27 @@ impl Client {
                     name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
                     name
                 };
+                let image = match job.image().map(|name| (name, self.setup.images.get(name))) {
+                    None => None,
+                    Some((_, Some(root))) => Some(root.to_string_lossy().into_owned()),
+                    Some((name, None)) => {
+                        tracing::warn!(
+                            "job {} asks for the image `{name}`, which this node has not",
+                            task.job
+                        );
+                        self.give_up(task, Exit::NotStarted);
+                        return;
+                    }
+                };
+                let secrets = match job.secrets.as_ref().map(|_| (self.setup.secrets)(task, brief)) {
+                    None => None,
+                    Some(Some(secrets)) => Some(secrets),
+                    Some(None) => {
+                        tracing::warn!("a task of job {} does not start without its secrets", task.job);
+                        self.give_up(task, Exit::Unstaged);
+                        return;
+                    }
+                };
                 let order = Order {
                     task,
                     work: job.work.clone(),
@@ -351,6 +372,9 @@ impl Client {
                     array_index: brief.index,
                     keep: Some(self.setup.keep),
                     prepared: brings_files(brief),
+                    walls: (self.setup.cells)(brief).map(Box::new),
+                    image,
+                    secrets,
                 };
                 Request::Start(Box::new(order)).write(&mut self.out);
             }
@@ -391,7 +415,11 @@ impl Client {
         };
         match &self.setup.files {
             Some(files) if ran => files.collect(task, Box::new(done)),
-            Some(_) | None => done(),
+            Some(files) => {
+                files.forget(task);
+                done();
+            }
+            None => done(),
         }
     }
 

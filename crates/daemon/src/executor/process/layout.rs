@@ -6,6 +6,7 @@
 //!               log             what the supervisor complains about
 //! tasks/JOB/EPOCH-RANK/         the working folder of one attempt, with its stdout and stderr
 //!           EPOCH-RANK.in/      what is to be in it from the start, until it starts
+//!           EPOCH-RANK.tmp/     what a task in a cell finds as /tmp, until it ends
 //! ```
 
 use std::fs::{self, DirBuilder, File};
@@ -54,6 +55,11 @@ impl Layout {
 
     pub fn prepared(&self, task: Task) -> PathBuf {
         prepared(&self.home, task)
+    }
+
+    /// What a task in a cell finds as `/tmp`.
+    pub fn temporary(&self, task: Task) -> PathBuf {
+        self.job(task).join(format!("{}-{}.tmp", task.epoch.0, task.rank.0))
     }
 
     /// Does something with the address of the socket.

@@ -23,7 +23,10 @@
 //! | `SHOAL_CORES`, `SHOAL_MEMORY`, `SHOAL_GPUS` | what was granted on this node; memory in bytes |
 //! | `SHOAL_CPUS` | the numbers of its processors, if it was given some of its own |
 //! | `CUDA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES` … | the numbers of its GPUs; empty if it has none |
+//! | `SHOAL_SECRETS` | the folder with its secrets, if it has any |
 //! | `SHOAL_SUPERVISOR` | the node's folder: how strays are found |
+//!
+//! A task that is not trusted runs in a [cell](crate::cell), and so does one with an image or secrets.
 //!
 //! For Linux.
 
@@ -32,6 +35,7 @@ mod layout;
 pub mod supervisor;
 mod words;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -42,12 +46,13 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use shoal_model::job::Work;
-use shoal_model::{Job, NodeId, Size, Span, Time};
-use shoal_protocols::node::{Action, Node, Task};
+use shoal_model::{Job, Name, NodeId, Size, Span, Time};
+use shoal_protocols::node::{Action, Brief, Node, Task};
 
 pub use words::{Ended, Keep, Usage};
 
 use super::Executor;
+use crate::cell::{Secret, Walls};
 use crate::inbox::Completion;
 use crate::staging::Staging;
 use client::{Client, Event};
@@ -77,6 +82,12 @@ pub struct Setup {
     pub output_max: Size,
     /// How tasks are kept to what they were granted; by default they are trusted.
     pub keep: Keep,
+    /// The walls of a task's cell; without any it is trusted. By default all are.
+    pub cells: Box<dyn Fn(&Brief) -> Option<Walls> + Send>,
+    /// What a task is told and nobody else, in the order of its job's list; none if that is not known.
+    pub secrets: Box<dyn Fn(Task, &Brief) -> Option<Vec<Secret>> + Send>,
+    /// Roots of file systems that tasks may ask for, by name.
+    pub images: BTreeMap<Name, PathBuf>,
     /// What a node is called where tasks look for each other; by default its id.
     pub names: Box<dyn Fn(NodeId) -> String + Send>,
     /// Sees to the files of tasks; without it, a task that brings files along does not start.
@@ -143,6 +154,9 @@ impl Setup {
             grace: GRACE,
             output_max: OUTPUT_MAX,
             keep: Keep::default(),
+            cells: Box::new(|_| None),
+            secrets: Box::new(|_, _| None),
+            images: BTreeMap::new(),
             names: Box::new(|node| node.to_string()),
             files: None,
             hears: Box::new(|_| {}),

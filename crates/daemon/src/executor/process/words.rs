@@ -22,6 +22,8 @@ use shoal_model::{Size, Span, Thousandths, Time};
 use shoal_protocols::Record;
 use shoal_protocols::node::{Exit, Task};
 
+use crate::cell::{Secret, Walls};
+
 /// The language spoken here.
 pub(super) const VERSION: u16 = 1;
 /// The oldest that is still understood: who speaks an older one is not spoken to.
@@ -111,6 +113,22 @@ pub(super) struct Order {
     #[n(14)]
     #[cbor(default)]
     pub prepared: bool,
+    /// The walls of its cell; without any it is trusted.
+    #[n(15)]
+    pub walls: Option<Box<Walls>>,
+    /// The root of the file system that it is to find.
+    #[n(16)]
+    pub image: Option<String>,
+    /// What it may know and nobody else.
+    #[n(17)]
+    pub secrets: Option<Vec<Secret>>,
+}
+
+impl Order {
+    /// Whether it runs in a cell: an image or secrets would be nothing without one.
+    pub fn is_confined(&self) -> bool {
+        self.walls.is_some() || self.image.is_some() || self.secrets.is_some()
+    }
 }
 
 /// How tasks are kept to what they were granted.
@@ -319,6 +337,9 @@ mod tests {
             array_index: Some(4),
             keep: Some(Keep { pinned: true, ..Keep::default() }),
             prepared: true,
+            walls: Some(Box::new(Walls { read: vec!["/data".to_owned()], ..Walls::default() })),
+            image: Some("/srv/image".to_owned()),
+            secrets: Some(vec![Secret { name: "token".to_owned(), value: vec![0, 255] }]),
         };
         let hello = Hello { version: VERSION };
         [Request::Hello(hello), Request::Start(Box::new(order)), Request::Adopt(TASK), Request::Stop(TASK)]

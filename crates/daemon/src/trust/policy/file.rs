@@ -10,7 +10,8 @@ use shoal_model::{Name, Size, Thousandths};
 use toml::Spanned;
 
 use super::hours::{Hours, read_zone};
-use super::{Default, Limits, Policy, Rule, Who};
+use super::{Default, Limits, Paths, Policy, Rule, Who};
+use crate::settings::check_path;
 use crate::trust::text::read_key;
 
 /// Rules in a policy, at most.
@@ -74,6 +75,9 @@ struct RuleFile {
     time: Option<SpanText>,
     jobs: Option<u32>,
     hours: Option<Vec<String>>,
+    isolate: Option<bool>,
+    read: Option<Vec<String>>,
+    write: Option<Vec<String>>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -138,13 +142,29 @@ pub(super) fn read(text: &str) -> Result<Policy, PolicyError> {
 }
 
 fn rule_of(line: u32, file: RuleFile) -> Result<Rule, String> {
-    let RuleFile { verdict, users, organisations, keys, cores, memory, time, jobs, hours } = file;
+    let RuleFile {
+        verdict,
+        users,
+        organisations,
+        keys,
+        cores,
+        memory,
+        time,
+        jobs,
+        hours,
+        isolate,
+        read,
+        write,
+    } = file;
     let allows = matches!(verdict, Verdict::Allow);
     let bounds = [
         ("cores", cores.is_some()),
         ("memory", memory.is_some()),
         ("time", time.is_some()),
         ("jobs", jobs.is_some()),
+        ("isolate", isolate.is_some()),
+        ("read", read.is_some()),
+        ("write", write.is_some()),
     ];
     if let Some((field, _)) = bounds.into_iter().find(|(_, given)| *given && !allows) {
         return Err(format!("`{field}` bounds what a rule allows, and this one denies: leave it out"));
@@ -161,8 +181,31 @@ fn rule_of(line: u32, file: RuleFile) -> Result<Rule, String> {
         keys: keys.map_err(|error| format!("`keys`: {error}"))?,
     };
     let hours = hours.map(|hours| Hours::read(hours.iter().map(String::as_str))).transpose()?;
+    let cell = cell_of(isolate, read, write)?;
     let limits = Limits { cores, memory, time: time.map(|time| time.0), jobs };
-    Ok(Rule { line, allows, who, limits, hours })
+    Ok(Rule { line, allows, who, limits, hours, cell })
+}
+
+/// What the cells of jobs are like that a rule allows, if it has them run in cells.
+fn cell_of(
+    isolate: Option<bool>,
+    read: Option<Vec<String>>,
+    write: Option<Vec<String>>,
+) -> Result<Option<Paths>, String> {
+    let (read, write) = (set("read", read)?.unwrap_or_default(), set("write", write)?.unwrap_or_default());
+    for (field, paths) in [("read", &read), ("write", &write)] {
+        if let Some((path, what)) = paths.iter().find_map(|path| Some((path, check_path(path)?))) {
+            return Err(format!("`{field}`: {path}: {what}"));
+        }
+    }
+    let paths = Paths { read, write };
+    match (isolate, paths == Paths::default()) {
+        (Some(false), false) => {
+            Err("`isolate = false` contradicts `read` and `write`, which are for jobs in cells".to_owned())
+        }
+        (Some(false) | None, true) => Ok(None),
+        (Some(true), _) | (None, false) => Ok(Some(paths)),
+    }
 }
 
 /// A list without doubles and within its bounds.

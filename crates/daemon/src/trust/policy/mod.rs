@@ -47,6 +47,17 @@ struct Rule {
     who: Who,
     limits: Limits,
     hours: Option<Hours>,
+    /// Jobs that it allows run in cells with these paths.
+    cell: Option<Paths>,
+}
+
+/// What a job in a cell may touch besides the system and its own folder.
+#[derive(Clone, Debug, std::default::Default, PartialEq, Eq)]
+pub struct Paths {
+    /// It may read these.
+    pub read: BTreeSet<String>,
+    /// And change those.
+    pub write: BTreeSet<String>,
 }
 
 /// Of whom a rule speaks; of anybody, where a set is missing.
@@ -165,6 +176,11 @@ impl Policy {
             Default::Deny => false,
         };
         Verdict::Default { allows }
+    }
+
+    /// What the cell of a job is like that the rule in this line has allowed, if it demands one.
+    pub fn cell(&self, line: u32) -> Option<&Paths> {
+        self.rules.iter().find(|rule| rule.line == line)?.cell.as_ref()
     }
 
     /// Whether it depends on how many jobs a user has.

@@ -56,6 +56,7 @@ pub use tenure::Wanted;
 pub const HONOURS: FieldSet = FieldSet::of(&[
     Field::Inputs,
     Field::Outputs,
+    Field::Secrets,
     Field::Cores,
     Field::Memory,
     Field::Disk,

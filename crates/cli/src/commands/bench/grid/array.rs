@@ -12,6 +12,7 @@ use super::Bar;
 use crate::commands::submit::submit_as;
 use crate::error::Error;
 use crate::grid::{Grid, Shape};
+use crate::job::Beside;
 
 /// Programs that are spawned to learn what the machine can do: enough for a second or more.
 const SPAWNS: usize = 4_000;
@@ -24,7 +25,7 @@ const LOOK: Span = Span::from_millis(500);
 pub enum Keep {
     /// They are trusted.
     Trusted,
-    /// They have processors of their own, and control groups where the system allows it.
+    /// They run in cells, with processors of their own, and control groups where the system allows it.
     Isolated,
 }
 
@@ -40,7 +41,7 @@ impl Keep {
     fn settings(self) -> &'static str {
         match self {
             Keep::Trusted => "[tasks]\npin = false\n",
-            Keep::Isolated => "[tasks]\npin = true\ngroup = true\n",
+            Keep::Isolated => "[tasks]\npin = true\ngroup = true\nisolate = \"all\"\n",
         }
     }
 }
@@ -90,7 +91,7 @@ pub fn measure(
     let limit = Some(Span::from_mins(1));
     let job = Job { array: Some(Box::new(indexes)), limit, ..Job::command([raw::NOTHING]) };
     let began = Instant::now();
-    let id = submit_as(&grid.node(0).user(), &client, job, &[], Span::ZERO)?.id.to_string();
+    let id = submit_as(&grid.node(0).user(), &client, job, &Beside::default(), Span::ZERO)?.id.to_string();
     let ended = loop {
         let status = client.wait(&id, Until::Ended, LOOK)?;
         if status.state.is_over() {

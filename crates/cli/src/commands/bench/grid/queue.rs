@@ -14,6 +14,7 @@ use super::figures::{Spread, resident_mb, submits};
 use crate::commands::submit::submit_as;
 use crate::error::Error;
 use crate::grid::{Grid, Shape};
+use crate::job::Beside;
 
 /// Threads that submit: more than one, so that the node writes in groups.
 const THREADS: usize = 8;
@@ -49,7 +50,9 @@ pub fn measure(jobs: u32, asked: u32, bar: &Bar) -> Result<Queue, Error> {
     let resident_empty_mb = resident_mb(pid(&grid)?)?;
     let client = grid.node(0).client()?;
     let blocks = Job { limit: Some(Span::from_hours(24)), ..Job::command(["sleep", "86400"]) };
-    let first = submit_as(&grid.node(0).user(), &client, blocks, &[], Span::from_secs(10))?.id.to_string();
+    let first = submit_as(&grid.node(0).user(), &client, blocks, &Beside::default(), Span::from_secs(10))?
+        .id
+        .to_string();
     client.wait(&first, Until::Started, Span::from_secs(30))?;
 
     let began = Instant::now();
@@ -58,7 +61,7 @@ pub fn measure(jobs: u32, asked: u32, bar: &Bar) -> Result<Queue, Error> {
         let client = grid.node(0).client()?;
         while next.fetch_add(1, Ordering::SeqCst) < jobs {
             let job = Job { limit: Some(Span::from_mins(1)), ..Job::command([raw::NOTHING]) };
-            submit_as(&grid.node(0).user(), &client, job, &[], Span::ZERO)?;
+            submit_as(&grid.node(0).user(), &client, job, &Beside::default(), Span::ZERO)?;
             bar.step();
         }
         Ok(())

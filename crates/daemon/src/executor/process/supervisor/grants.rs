@@ -3,13 +3,16 @@
 //! A whole core is a processor that nobody else has; a part of one is shared with other parts. Kept by the supervisor, so
 //! that a daemon which comes back finds them as they were.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+use nix::unistd::geteuid;
 
 use shoal_model::Thousandths;
 use shoal_protocols::node::Task;
 
 use super::super::words::Order;
+use crate::cell::user::{USERS_EACH, users_of};
 use crate::machine::{self, gpu, gpu::Gpu};
 
 /// Thousandths of one processor or GPU.
@@ -19,6 +22,9 @@ const WHOLE: u32 = 1_000;
 pub(super) struct Grants {
     cpus: Pool<usize>,
     gpus: Pool<Gpu>,
+    /// The first of the users that tasks can be, if they can.
+    users_first: Option<u32>,
+    users: BTreeSet<u32>,
     held: BTreeMap<Task, Held>,
 }
 
@@ -29,10 +35,13 @@ pub(super) struct Grant {
     pub cpus: Option<Vec<usize>>,
     /// Its GPUs; `None` where the machine has none that we know.
     pub gpus: Option<Vec<Gpu>>,
+    /// The user that it is, if it is one of its own.
+    pub user: Option<u32>,
 }
 
 #[derive(Default)]
 struct Held {
+    user: Option<u32>,
     cpus: Vec<(usize, u32)>,
     gpus: Vec<(usize, u32)>,
 }
@@ -45,13 +54,20 @@ struct Pool<T> {
 }
 
 impl Grants {
-    /// All that this process may use.
-    pub fn new() -> Grants {
-        Grants::of(machine::cpus(), gpu::find(Path::new("/")))
+    /// All that this process may use, for the tasks of a node's folder.
+    pub fn new(home: &Path) -> Grants {
+        let users_first = geteuid().is_root().then(|| users_of(home));
+        Grants { users_first, ..Grants::of(machine::cpus(), gpu::find(Path::new("/"))) }
     }
 
     fn of(cpus: Vec<usize>, gpus: Vec<Gpu>) -> Grants {
-        Grants { cpus: Pool::new(cpus), gpus: Pool::new(gpus), held: BTreeMap::new() }
+        Grants {
+            cpus: Pool::new(cpus),
+            gpus: Pool::new(gpus),
+            users_first: None,
+            users: BTreeSet::new(),
+            held: BTreeMap::new(),
+        }
     }
 
     /// Hands out what a task was promised, or says why that cannot be.
@@ -78,6 +94,12 @@ impl Grants {
             grant.cpus = Some(parts.iter().map(|&(place, _)| self.cpus.things[place]).collect());
             held.cpus = parts;
         }
+        if let Some(first) = self.users_first.filter(|_| order.is_confined()) {
+            // There are as many as tasks can run at once.
+            grant.user = (first..first + USERS_EACH).find(|user| !self.users.contains(user));
+            held.user = grant.user;
+            self.users.extend(grant.user);
+        }
         self.held.insert(order.task, held);
         Ok(grant)
     }
@@ -87,6 +109,9 @@ impl Grants {
         if let Some(held) = self.held.remove(&task) {
             self.cpus.give_back(&held.cpus);
             self.gpus.give_back(&held.gpus);
+            if let Some(user) = held.user {
+                self.users.remove(&user);
+            }
         }
     }
 }
@@ -150,6 +175,9 @@ mod tests {
             array_index: None,
             keep: Some(Keep { pinned: true, ..Keep::default() }),
             prepared: false,
+            walls: None,
+            image: None,
+            secrets: None,
         }
     }
 
@@ -184,6 +212,19 @@ mod tests {
         let shared = cpus(1, 500);
         assert_eq!(cpus(2, 500), shared);
         assert_eq!(cpus(3, 1_500).len(), 2);
+    }
+
+    #[test]
+    fn tasks_in_cells_are_users_of_their_own_where_there_are_any() {
+        let mut grants = Grants { users_first: Some(1_000), ..Grants::of(vec![], vec![]) };
+        let confined = |number| Order { walls: Some(Box::default()), ..order(number, 0, 0) };
+        let user = |grants: &mut Grants, order: &Order| grants.take(order).unwrap().user;
+        assert_eq!(user(&mut grants, &confined(1)), Some(1_000));
+        assert_eq!(user(&mut grants, &confined(2)), Some(1_001));
+        assert_eq!(user(&mut grants, &order(3, 0, 0)), None, "it is trusted");
+        grants.give_back(confined(1).task);
+        assert_eq!(user(&mut grants, &confined(4)), Some(1_000));
+        assert_eq!(user(&mut Grants::of(vec![], vec![]), &confined(5)), None);
     }
 
     #[test]

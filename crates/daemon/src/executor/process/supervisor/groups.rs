@@ -88,7 +88,7 @@ impl Groups {
 
     /// Puts the first process of a task into its groups, with what it has forked meanwhile.
     pub fn enter(&self, task: Task, leader: Pid) -> io::Result<()> {
-        let folders: Vec<PathBuf> = self.folders(task).filter(|folder| folder.exists()).collect();
+        let folders = self.made(task);
         let enter = |pid: Pid| {
             folders.iter().try_for_each(|folder| fs::write(folder.join("cgroup.procs"), pid.to_string()))
         };
@@ -140,6 +140,11 @@ impl Groups {
 
     fn parents(&self) -> impl Iterator<Item = &PathBuf> {
         self.unified.iter().chain(self.memory.as_ref().map(|memory| &memory.parent))
+    }
+
+    /// The groups that were made for a task.
+    pub fn made(&self, task: Task) -> Vec<PathBuf> {
+        self.folders(task).filter(|folder| folder.exists()).collect()
     }
 
     fn folders(&self, task: Task) -> impl Iterator<Item = PathBuf> {

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -30,7 +30,7 @@ use super::groups::Groups;
 use super::ledger::Ledger;
 use super::reaper::{self, Reaper};
 use super::spawner::{Failed, Spawned, Spawner};
-use super::{Event, TASKS_MAX, ended, output, system};
+use super::{Event, TASKS_MAX, ended, output, survey, system};
 use crate::clock::Clock;
 use crate::store;
 
@@ -51,6 +51,7 @@ pub(super) struct Keeper {
     reaper: Reaper,
     grants: Grants,
     control_groups: Arc<Groups>,
+    survey: Sender<survey::Word>,
     /// Tasks that are over and whose control groups could not be removed yet.
     left: Vec<Task>,
     daemons: BTreeMap<u64, SyncSender<Answer>>,
@@ -90,6 +91,11 @@ struct Running {
     /// Whether it may be in control groups.
     grouped: bool,
     memory: Size,
+    /// Whether it is in a cell.
+    confined: bool,
+    /// The bytes that it may have on disk, and whether it had more.
+    disk: Option<u64>,
+    full: bool,
     /// Why it is being ended.
     cause: Option<Exit>,
     /// It had its grace: whatever is left of it is killed.
@@ -112,14 +118,16 @@ impl Keeper {
         spawner: Spawner,
         reaper: Reaper,
         control_groups: Arc<Groups>,
+        survey: Sender<survey::Word>,
     ) -> Keeper {
         Keeper {
+            grants: Grants::new(layout.home()),
             layout,
             ledger,
             spawner,
             reaper,
-            grants: Grants::new(),
             control_groups,
+            survey,
             left: Vec::new(),
             daemons: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -174,6 +182,7 @@ impl Keeper {
             Event::Said(_, Request::Stop(task)) => self.stop(task, Exit::Stopped),
             Event::Said(_, Request::Hello(_)) | Event::Spawned => {}
             Event::Reap => self.reaper.has_spoken(),
+            Event::Full(task) => self.on_full(task),
         }
         Ok(())
     }
@@ -240,6 +249,9 @@ impl Keeper {
             dropped: [0; 2],
             grouped: order.keep.is_some_and(|keep| keep.grouped || keep.capped),
             memory: order.memory,
+            confined: order.is_confined(),
+            disk: order.walls.as_ref().and_then(|walls| walls.disk),
+            full: false,
             cause: None,
             no_mercy: false,
         };
@@ -275,6 +287,16 @@ impl Keeper {
         self.alarms.extend(alarm.map(|at| (at, task)));
     }
 
+    /// Kills a task that takes more room on disk than it has: asked to end, it could go on writing.
+    fn on_full(&mut self, task: Task) {
+        let Some(running) = self.tasks.get_mut(&task) else { return };
+        (running.full, running.no_mercy) = (true, true);
+        signal(&running.stage, Signal::SIGKILL);
+        if running.grouped {
+            self.control_groups.kill(task);
+        }
+    }
+
     fn ring_alarms(&mut self) {
         let now = Instant::now();
         while let Some(&(at, task)) = self.alarms.first().filter(|alarm| alarm.0 <= now) {
@@ -303,6 +325,11 @@ impl Keeper {
                     self.groups.insert(leader, task);
                     running.group = Some(leader);
                     running.stage = Stage::Led(leader);
+                    if let Some(most) = running.disk {
+                        let folders = vec![self.layout.attempt(task), self.layout.temporary(task)];
+                        // The thread lives as long as this.
+                        let _ = self.survey.send(survey::Word::Watch(task, folders, most));
+                    }
                     // What was said to it while it was being forked.
                     match (running.cause, running.no_mercy) {
                         (None, _) => {}
@@ -423,6 +450,17 @@ impl Keeper {
             if !self.control_groups.remove(task) {
                 self.left.push(task);
             }
+        }
+        if running.confined {
+            if running.disk.is_some() {
+                let _ = self.survey.send(survey::Word::Leave(task));
+            }
+            if let Some(most) = running.disk.filter(|_| running.full) {
+                let most = About::Up(Size::from_bytes(most));
+                ended.reason =
+                    Some(format!("it was killed: it took more than the {most} of disk that it has"));
+            }
+            self.spawner.clear(task);
         }
         output::finish(&self.layout.attempt(task), running.output_max, &mut running.dropped);
         [ended.stdout_dropped, ended.stderr_dropped] = running.dropped;

@@ -8,6 +8,8 @@
 //!                           reaper   a thread that waits for children
 //!                           grants   who has which processors and GPUs
 //!                           groups   control groups of tasks, where there are any
+//!                           confine  cells of tasks that are not trusted
+//!                           survey   a thread that looks how much room those take on disk
 //!                           ledger   what must survive all of this
 //! ```
 //!
@@ -23,6 +25,7 @@
 //! Tasks are kept to their cores and memory where [`Keep`](super::Keep) asks for it and the system can; GPUs are always
 //! granted by number. Left out: a task gets a process group of its own but no session, since `posix_spawn` offers none.
 
+mod confine;
 mod door;
 mod grants;
 mod groups;
@@ -31,6 +34,7 @@ mod ledger;
 mod output;
 mod reaper;
 mod spawner;
+mod survey;
 mod system;
 mod warden;
 
@@ -80,6 +84,8 @@ enum Event {
     Spawned,
     /// A child has ended, or there is none to wait for.
     Reap,
+    /// A task has filled the room on disk that it has.
+    Full(Task),
 }
 
 /// Why a supervisor ends.
@@ -154,8 +160,9 @@ fn supervise(home: &Path) -> Result<(), Error> {
     let spawner = Spawner::new(&layout, &groups, &events).map_err(wrong("start threads"))?;
     let reaper = Reaper::new(&events).map_err(wrong("start threads"))?;
     let listener = listen(&layout).map_err(wrong("listen"))?;
+    let survey = survey::start(&events).map_err(wrong("start threads"))?;
     door::open(listener, events).map_err(wrong("start threads"))?;
-    Keeper::new(layout, ledger, spawner, reaper, groups).run(&inbox)?;
+    Keeper::new(layout, ledger, spawner, reaper, groups, survey).run(&inbox)?;
     Ok(())
 }
 

@@ -55,8 +55,9 @@ pub(super) fn say(path: &Path, what: &str) {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // A task may have put a link there: nothing is to be cut at the other end.
-    OpenOptions::new().append(true).custom_flags(nix::libc::O_NOFOLLOW).open(path)
+    // A task may have put a link there: nothing is to be cut at the other end. Nor is anybody to wait at a pipe.
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    OpenOptions::new().append(true).custom_flags(flags).open(path)
 }
 
 #[cfg(test)]

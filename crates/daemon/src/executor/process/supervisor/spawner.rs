@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,7 +26,8 @@ use super::super::layout::Layout;
 use super::super::words::Order;
 use super::grants::Grant;
 use super::groups::Groups;
-use super::{Event, STACK, output, system};
+use super::{Event, STACK, confine, output, system};
+use crate::cell::{self, Cell, Failure};
 use crate::machine::{self, gpu};
 
 /// Threads that fork, at most: what they contend for is in the system. Two for each core, for each waits in its fork until
@@ -64,6 +66,8 @@ pub(super) struct Failed {
 
 enum Errand {
     Start(Box<(Order, Grant)>),
+    /// Remove what is left of the cell of a task that has ended.
+    Clear(Task),
     /// Remove the folder of a task that is forgotten.
     Remove(Task),
 }
@@ -79,6 +83,17 @@ struct Shared {
     removed: Mutex<Vec<Task>>,
     /// Held for reading from before a fork until the child is in `spawned`.
     forking: RwLock<()>,
+}
+
+/// All that is needed to start a task.
+struct Prepared {
+    command: Command,
+    /// The folder that it runs in.
+    folder: PathBuf,
+    /// Whether there is a control group for it.
+    grouped: bool,
+    /// Its cell, if it has one, and the line on which it is told.
+    cell: Option<(Cell, UnixStream)>,
 }
 
 impl Spawner {
@@ -107,6 +122,11 @@ impl Spawner {
     pub fn start(&self, order: Order, grant: Grant) {
         // The threads live as long as this.
         let _ = self.errands.send(Errand::Start(Box::new((order, grant))));
+    }
+
+    /// Has what is left of the cell of a task removed.
+    pub fn clear(&self, task: Task) {
+        let _ = self.errands.send(Errand::Clear(task));
     }
 
     /// Has the folder of a task removed; it is among [`Spawner::take_removed`] later.
@@ -142,7 +162,9 @@ impl Shared {
                         return;
                     }
                 }
+                Ok(Errand::Clear(task)) => confine::clear(&self.layout, task),
                 Ok(Errand::Remove(task)) => {
+                    confine::clear(&self.layout, task);
                     let folder = self.layout.attempt(task);
                     match fs::remove_dir_all(&folder) {
                         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -164,7 +186,7 @@ impl Shared {
     fn start(&self, order: &Order, grant: &Grant) {
         let prepared = self.prepare(order, grant);
         let forking = self.forking.read().expect(UNPOISONED);
-        let result = prepared.and_then(|(mut command, folder, grouped)| {
+        let result = prepared.and_then(|Prepared { mut command, folder, grouped, cell }| {
             // A child has the processors of the thread that forks it: no instant in which it runs elsewhere.
             let pinned = grant.cpus.as_deref().is_some_and(|cpus| pin(&set_of(cpus)));
             let child = command.spawn();
@@ -172,11 +194,21 @@ impl Shared {
                 pin(&self.cpus);
             }
             // Reaped by its number: letting go of the handle does nothing to the child.
-            let child = child.map_err(|error| {
+            let mut child = child.map_err(|error| {
                 let program = command.get_program().to_string_lossy().into_owned();
                 cannot_run(&folder, &program, &error)
             })?;
             let leader = Pid::from_raw(child.id() as i32);
+            if let Some((mut cell, line)) = cell {
+                // The other end of the line lies in it, and must be nobody's but the child's.
+                drop(command);
+                if grouped {
+                    cell.groups = self.groups.made(order.task);
+                }
+                confine::settle(&mut child, &line, &cell)
+                    .map_err(|failure| unsettled(&folder, &cell, failure))?;
+                return Ok(leader);
+            }
             // One that has ended already needs no group any more.
             if grouped && let Err(error) = self.groups.enter(order.task, leader) {
                 eprintln!("a task of job {} is in no control group: {error}", order.task.job);
@@ -187,8 +219,7 @@ impl Shared {
         drop(forking);
     }
 
-    /// The command, the folder that it runs in, and whether there is a control group for it.
-    fn prepare(&self, order: &Order, grant: &Grant) -> Result<(Command, PathBuf, bool), Failed> {
+    fn prepare(&self, order: &Order, grant: &Grant) -> Result<Prepared, Failed> {
         let folder = self.layout.attempt(order.task);
         let [stdout, stderr] = self.make_folder(order, &folder)?;
         let argv = match &order.work {
@@ -202,12 +233,27 @@ impl Shared {
         };
         let environment = order.environment.as_deref();
         let path = environment.and_then(|set| set.get("PATH")).map_or(&*self.path, OsStr::new);
-        let program = find(name, path, &folder)
-            .map_err(|error| cannot_run(&folder, &name.to_string_lossy(), &error))?;
+        let missing = |error| cannot_run(&folder, &name.to_string_lossy(), &error);
+        let program = match &order.image {
+            None => find(name, path, &folder).map_err(missing)?,
+            Some(root) => {
+                cell::find_inside(Path::new(root), name, path, &folder).map_err(missing)?;
+                confine::bubblewrap(&self.path).map_err(|error| not_started("find", &folder, &error))?
+            }
+        };
 
-        let mut command = Command::new(program);
-        command.arg0(name).args(arguments).current_dir(&folder).process_group(0);
-        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        let (mut command, line) = match order.is_confined() {
+            false => (Command::new(&program), None),
+            true => {
+                let (command, line) =
+                    confine::command().map_err(|error| not_started("make a cell in", &folder, &error))?;
+                (command, Some(line))
+            }
+        };
+        if line.is_none() {
+            command.arg0(name).args(arguments).stdin(Stdio::null());
+        }
+        command.current_dir(&folder).process_group(0).stdout(stdout).stderr(stderr);
         command.env_clear().env("PATH", path);
         command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.envs(environment.into_iter().flatten());
@@ -219,7 +265,12 @@ impl Shared {
                 let reason = format!("cannot make its control group: {error}");
                 Failed { exit: Exit::NotStarted, reason }
             })?;
-        Ok((command, folder, grouped))
+        // Last of all: the folder is the task's from then on, with all that was put there.
+        let cell = line.map(|line| {
+            let cell = confine::cell_of(order, grant, &self.layout, program, argv);
+            cell.map(|cell| (cell, line)).map_err(|error| not_started("make a cell in", &folder, &error))
+        });
+        Ok(Prepared { command, cell: cell.transpose()?, folder, grouped })
     }
 
     /// Tells a task who it is, what it has and who its fellows are.
@@ -247,6 +298,9 @@ impl Shared {
             let path = folder.join("hostfile");
             fs::write(&path, peers.join("\n") + "\n").map_err(|error| not_started("write", &path, &error))?;
             command.env("SHOAL_HOSTFILE", path);
+        }
+        if order.secrets.is_some() {
+            command.env("SHOAL_SECRETS", folder.join(cell::SECRETS));
         }
         if let Some(index) = order.array_index {
             command.env("SHOAL_ARRAY_INDEX", index.to_string());
@@ -335,6 +389,23 @@ fn cannot_run(folder: &Path, program: &str, error: &io::Error) -> Failed {
     let reason = format!("cannot run `{program}`: {error}");
     output::say(&folder.join(output::NAMES[1]), &reason);
     Failed { exit: exit_for(error), reason }
+}
+
+/// What to say of a task that got no cell, or no program into it.
+fn unsettled(folder: &Path, cell: &Cell, failure: Failure) -> Failed {
+    match failure {
+        Failure::Wall(_) => {
+            let reason = failure.to_string();
+            output::say(&folder.join(output::NAMES[1]), &reason);
+            Failed { exit: Exit::NotStarted, reason }
+        }
+        Failure::Program { errno, said } => {
+            let kind =
+                errno.map_or(io::ErrorKind::NotFound, |errno| io::Error::from_raw_os_error(errno).kind());
+            let name = cell.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            cannot_run(folder, &name, &io::Error::new(kind, said))
+        }
+    }
 }
 
 /// How a task ends that could not be forked: as a shell would say, unless it is the machine that has run out of something.

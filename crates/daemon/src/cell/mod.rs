@@ -1,0 +1,343 @@
+//! The cell of a task: what it sees of the machine, what it may touch, and how much it may take.
+//!
+//! ```text
+//! supervisor ── spawns ──▶ this program, as `confine` ── execs ──▶ the task's program
+//!      │                     enters its control groups                  (or bubblewrap, with an image)
+//!      └── Cell, by socket ─▶ limits itself
+//!      ◀── why not, or end ── a user of its own (as root), or a user namespace
+//!                             a mount namespace: its folder, an empty /tmp, secrets in memory; no node's folder
+//!                             Landlock: reads the system, writes its own folder; no signals to others
+//! ```
+//!
+//! The walls are put up by the process that becomes the task, between its spawn and its exec: nothing of the task runs
+//! before they stand, and no code of ours runs in a forked copy of the supervisor. If one cannot be put up, the task does
+//! not start. What a machine can offer is in [`offers`].
+//!
+//! Left out: the network is the machine's, and processes of others are seen (not touched): their arguments too.
+
+mod image;
+mod limits;
+pub mod offers;
+mod rules;
+pub(crate) mod user;
+mod view;
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use minicbor::{Decode, Encode};
+use nix::sys::prctl;
+
+pub use image::{BUBBLEWRAP, find_inside};
+
+/// The argument with which this program makes itself a cell; see [`main`].
+pub const CONFINE: &str = "confine";
+/// The most bytes of a cell's description: arguments and secrets are smaller.
+const CELL_MAX: u64 = 16 << 20;
+/// The folder of secrets within a task's folder.
+pub const SECRETS: &str = ".secrets";
+
+/// All that makes a cell, and the program to be run in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Cell {
+    /// The task's working folder, in which it may do what it likes.
+    #[cbor(n(0), with = "path")]
+    pub work: PathBuf,
+    /// The folder that it finds as `/tmp`.
+    #[cbor(n(1), with = "path")]
+    pub temporary: PathBuf,
+    /// The node's folder, of which it sees nothing else.
+    #[cbor(n(2), with = "path")]
+    pub home: PathBuf,
+    /// The number of its user; with none it stays who it is, in a user namespace.
+    #[n(3)]
+    pub user: Option<u32>,
+    /// What else it may see and do.
+    #[n(4)]
+    pub walls: Walls,
+    /// Control groups to enter.
+    #[cbor(n(5), with = "paths")]
+    pub groups: Vec<PathBuf>,
+    /// What it may know and nobody else, by name.
+    #[n(6)]
+    pub secrets: Vec<Secret>,
+    /// The root of the file system that it finds instead of the machine's.
+    #[cbor(n(7), with = "maybe_path")]
+    pub image: Option<PathBuf>,
+    /// The program; bubblewrap, if there is an image.
+    #[cbor(n(8), with = "path")]
+    pub program: PathBuf,
+    /// What it is called, and its arguments.
+    #[cbor(n(9), with = "words")]
+    pub argv: Vec<OsString>,
+}
+
+/// What a task may see besides the system and its own folder, and how much it may take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Walls {
+    /// Folders and files that it may read, and run programs from.
+    #[n(0)]
+    pub read: Vec<String>,
+    /// Folders and files that it may change, too.
+    #[n(1)]
+    pub write: Vec<String>,
+    /// Processes and threads at once; as many as the system allows, where nobody says.
+    #[n(2)]
+    pub processes: Option<u64>,
+    /// Files that each of its processes may have open.
+    #[n(3)]
+    pub files: Option<u64>,
+    /// Bytes of all files in its folder and its `/tmp`.
+    #[n(4)]
+    pub disk: Option<u64>,
+}
+
+/// What a task may know and nobody else. Does not show itself.
+#[derive(Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Secret {
+    /// What the task calls it: the name of its file.
+    #[n(0)]
+    pub name: String,
+    /// What it is.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub value: Vec<u8>,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secret").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Why a task has no cell, or no program runs in it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, thiserror::Error)]
+pub enum Failure {
+    /// A wall cannot be put up.
+    #[error("cannot isolate it: {0}")]
+    #[n(0)]
+    Wall(#[n(0)] String),
+    /// The program cannot be run.
+    #[error("{said}")]
+    #[n(1)]
+    Program {
+        /// The system's number for it.
+        #[n(0)]
+        errno: Option<i32>,
+        /// What the system said.
+        #[n(1)]
+        said: String,
+    },
+}
+
+/// Puts a wall up, or says which one does not stand.
+type Put<T = ()> = Result<T, Failure>;
+
+fn wall(what: impl std::fmt::Display) -> impl FnOnce(nix::Error) -> Failure {
+    move |error| Failure::Wall(format!("{what}: {}", error.desc()))
+}
+
+fn wall_io(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Failure {
+    move |error| Failure::Wall(format!("{what}: {error}"))
+}
+
+/// Makes this process a cell and runs its program there: the whole life of a process that is called with [`CONFINE`].
+///
+/// Reads its [`Cell`] from standard input, which is a socket, and says there why nothing came of it. That the socket is
+/// closed without a word is how the other end learns that the program runs.
+pub fn main() -> ExitCode {
+    let Ok(line) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
+        return ExitCode::FAILURE;
+    };
+    let mut bytes = Vec::new();
+    let read = (&line).take(CELL_MAX).read_to_end(&mut bytes).map_err(wall_io("its description is cut off"));
+    let failure = match read.and_then(|_| decode(&bytes)).and_then(|cell| enter(&cell)) {
+        Ok(never) => match never {},
+        Err(failure) => failure,
+    };
+    // Nobody to tell is nothing to do.
+    let _ = minicbor::to_vec(&failure).map(|said| (&line).write_all(&said));
+    ExitCode::FAILURE
+}
+
+fn decode(bytes: &[u8]) -> Put<Cell> {
+    minicbor::decode(bytes).map_err(|error| Failure::Wall(format!("its description makes no sense: {error}")))
+}
+
+/// Hands a cell to a process that was spawned for it, and waits until its program runs there.
+pub fn hand_over(line: &UnixStream, cell: &Cell) -> Put {
+    let lost = |error: io::Error| Failure::Wall(format!("it does not answer: {error}"));
+    let bytes = minicbor::to_vec(cell).map_err(|error| Failure::Wall(error.to_string()))?;
+    let mut to = line;
+    // One that ends before it has read everything says why.
+    let sent = to.write_all(&bytes).and_then(|()| line.shutdown(std::net::Shutdown::Write));
+    let mut said = Vec::new();
+    line.take(CELL_MAX).read_to_end(&mut said).map_err(lost)?;
+    match said.is_empty() {
+        true => sent.map_err(lost),
+        false => {
+            Err(minicbor::decode(&said).unwrap_or_else(|_| Failure::Wall("it makes no sense".to_owned())))
+        }
+    }
+}
+
+/// What never is: the program has taken this one's place.
+enum Never {}
+
+fn enter(cell: &Cell) -> Put<Never> {
+    for group in &cell.groups {
+        let path = group.join("cgroup.procs");
+        std::fs::write(&path, "0").map_err(wall_io(format_args!("cannot enter {}", group.display())))?;
+    }
+    view::leave(cell.user.is_none())?;
+    limits::set(&cell.walls)?;
+    view::make(cell)?;
+    if let Some(number) = cell.user {
+        user::become_user(number)?;
+    }
+    prctl::set_no_new_privs().map_err(wall("it could gain privileges"))?;
+    let mut command = Command::new(&cell.program);
+    match &cell.image {
+        Some(root) => image::describe(cell, root, &mut command),
+        None => {
+            rules::restrict(cell)?;
+            let (name, arguments) = cell.argv.split_first().ok_or_else(no_program)?;
+            command.arg0(name).args(arguments);
+        }
+    }
+    std::env::set_current_dir(&cell.work).map_err(wall_io("cannot enter its folder"))?;
+    let error = command.stdin(Stdio::null()).exec();
+    let mut said = error.to_string();
+    if error.kind() == io::ErrorKind::PermissionDenied && !is_readable(&cell.program, cell) {
+        said.push_str("; the task is isolated, and that is not among what it may read");
+    }
+    Err(Failure::Program { errno: error.raw_os_error(), said })
+}
+
+fn no_program() -> Failure {
+    Failure::Program { errno: None, said: "the command is empty".to_owned() }
+}
+
+fn is_readable(program: &Path, cell: &Cell) -> bool {
+    let given = cell.walls.read.iter().chain(&cell.walls.write).map(Path::new);
+    rules::SYSTEM.iter().map(Path::new).chain(given).any(|folder| program.starts_with(folder))
+}
+
+/// CBOR of paths, which need not be text.
+mod path {
+    use super::{OsStrExt, OsString, OsStringExt, PathBuf};
+    use minicbor::decode::{self, Decoder};
+    use minicbor::encode::{self, Encoder, Write};
+
+    pub(super) fn encode<C, W: Write>(
+        path: &std::path::Path,
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), encode::Error<W::Error>> {
+        e.bytes(path.as_os_str().as_bytes())?.ok()
+    }
+
+    pub(super) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<PathBuf, decode::Error> {
+        Ok(OsString::from_vec(d.bytes()?.to_vec()).into())
+    }
+}
+
+/// CBOR of a path that may be missing.
+mod maybe_path {
+    use super::PathBuf;
+    use minicbor::decode::{self, Decoder};
+    use minicbor::encode::{self, Encoder, Write};
+
+    pub(super) fn encode<C, W: Write>(
+        path: &Option<PathBuf>,
+        e: &mut Encoder<W>,
+        ctx: &mut C,
+    ) -> Result<(), encode::Error<W::Error>> {
+        match path {
+            Some(path) => super::path::encode(path, e, ctx),
+            None => e.null()?.ok(),
+        }
+    }
+
+    pub(super) fn decode<C>(d: &mut Decoder<'_>, ctx: &mut C) -> Result<Option<PathBuf>, decode::Error> {
+        match d.datatype()? {
+            minicbor::data::Type::Null => d.null().map(|()| None),
+            _ => super::path::decode(d, ctx).map(Some),
+        }
+    }
+}
+
+/// CBOR of several paths.
+mod paths {
+    use super::PathBuf;
+    use minicbor::decode::{self, Decoder};
+    use minicbor::encode::{self, Encoder, Write};
+
+    pub(super) fn encode<C, W: Write>(
+        paths: &[PathBuf],
+        e: &mut Encoder<W>,
+        ctx: &mut C,
+    ) -> Result<(), encode::Error<W::Error>> {
+        e.array(paths.len() as u64)?;
+        paths.iter().try_for_each(|path| super::path::encode(path, e, ctx))
+    }
+
+    pub(super) fn decode<C>(d: &mut Decoder<'_>, ctx: &mut C) -> Result<Vec<PathBuf>, decode::Error> {
+        let count = d.array()?.ok_or_else(|| decode::Error::message("a list of unknown length"))?;
+        (0..count).map(|_| super::path::decode(d, ctx)).collect()
+    }
+}
+
+/// CBOR of arguments, which need not be text.
+mod words {
+    use super::{OsStrExt, OsString, PathBuf};
+    use minicbor::decode::{self, Decoder};
+    use minicbor::encode::{self, Encoder, Write};
+
+    pub(super) fn encode<C, W: Write>(
+        words: &[OsString],
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), encode::Error<W::Error>> {
+        e.array(words.len() as u64)?;
+        for word in words {
+            e.bytes(word.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn decode<C>(d: &mut Decoder<'_>, ctx: &mut C) -> Result<Vec<OsString>, decode::Error> {
+        Ok(super::paths::decode(d, ctx)?.into_iter().map(PathBuf::into_os_string).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cell_comes_back_from_its_bytes_and_secrets_do_not_show_themselves() {
+        let cell = Cell {
+            work: "/work".into(),
+            image: Some("/srv/image".into()),
+            user: Some(7),
+            walls: Walls { read: vec!["/data".to_owned()], processes: Some(3), ..Walls::default() },
+            groups: vec!["/a".into(), "/b".into()],
+            secrets: vec![Secret { name: "token".to_owned(), value: b"hush".to_vec() }],
+            argv: vec!["a".into(), OsString::from_vec(vec![0xff])],
+            ..Cell::default()
+        };
+        let bytes = minicbor::to_vec(&cell).unwrap();
+        assert_eq!(decode(&bytes).unwrap(), cell);
+        assert!(!format!("{cell:?}").contains(&format!("{:?}", b"hush".to_vec())), "{cell:?}");
+        assert!(decode(&bytes[1..]).is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! Tasks in cells: what their cells are made of, and how this program is spawned to make itself one.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use super::super::layout::Layout;
+use super::super::words::Order;
+use super::grants::Grant;
+use crate::cell::{self, CONFINE, Cell, Failure, SECRETS};
+
+/// How long a cell may take to stand.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// This program, whatever its file is called by now.
+const ITSELF: &str = "/proc/self/exe";
+
+/// The cell of a task that has its folder; the program is found already, in its image if it has one.
+pub(super) fn cell_of(
+    order: &Order,
+    grant: &Grant,
+    layout: &Layout,
+    program: PathBuf,
+    argv: Vec<OsString>,
+) -> io::Result<Cell> {
+    let work = layout.attempt(order.task);
+    let temporary = layout.temporary(order.task);
+    fs::create_dir(&temporary)?;
+    if let Some(user) = grant.user {
+        cell::user::give(&work, user)?;
+        cell::user::give(&temporary, user)?;
+    }
+    Ok(Cell {
+        work,
+        temporary,
+        home: layout.home().to_owned(),
+        user: grant.user,
+        walls: order.walls.as_deref().cloned().unwrap_or_default(),
+        groups: Vec::new(),
+        secrets: order.secrets.clone().unwrap_or_default(),
+        image: order.image.as_ref().map(PathBuf::from),
+        program,
+        argv,
+    })
+}
+
+/// The program that runs tasks in images, looked for where the supervisor looks.
+pub(super) fn bubblewrap(path: &OsStr) -> io::Result<PathBuf> {
+    super::spawner::find(cell::BUBBLEWRAP.as_ref(), path, Path::new("/")).map_err(|error| {
+        let missing = format!("the program `{}`, which runs tasks in images: {error}", cell::BUBBLEWRAP);
+        io::Error::new(error.kind(), missing)
+    })
+}
+
+/// A command that makes itself a cell, and the line on which it hears which.
+pub(super) fn command() -> io::Result<(Command, UnixStream)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_read_timeout(Some(PATIENCE))?;
+    ours.set_write_timeout(Some(PATIENCE))?;
+    let mut command = Command::new(ITSELF);
+    command.arg(CONFINE).stdin(std::os::fd::OwnedFd::from(theirs));
+    Ok((command, ours))
+}
+
+/// Waits until the program of a task runs in its cell; one that does not get that far is killed.
+pub(super) fn settle(child: &mut Child, line: &UnixStream, cell: &Cell) -> Result<(), Failure> {
+    cell::hand_over(line, cell).inspect_err(|_| {
+        // It says why and ends by itself, or it is stuck. Reaped by its number, as every other.
+        let _ = child.kill();
+    })
+}
+
+/// Removes what a cell has left of itself.
+pub(super) fn clear(layout: &Layout, order: shoal_protocols::node::Task) {
+    let temporary = layout.temporary(order);
+    match fs::remove_dir_all(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            eprintln!("cannot remove {}, which stays: {error}", temporary.display());
+        }
+        _ => {}
+    }
+    // Where its secrets were; they were in memory only.
+    let _ = fs::remove_dir(layout.attempt(order).join(SECRETS));
+}
