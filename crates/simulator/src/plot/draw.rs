@@ -240,6 +240,7 @@ impl Legend {
         for &(number, row, x) in &self.entries {
             let layer = &figure.layers[number];
             let y = top + row as f64 * 20.0;
+            let number = figure.series(number);
             let ink = ink(number, layer);
             match layer.kind {
                 Kind::Bars => scene.area(vec![rectangle(x + 4.0, y - 6.0, 14.0, 12.0)], ink, 0.85),
@@ -259,6 +260,12 @@ impl Legend {
 }
 
 impl Figure {
+    /// Which colour and mark a layer has, from 0: a band has those of the layer on top of it.
+    fn series(&self, layer: usize) -> usize {
+        let is_band = |layer: &&Layer| matches!(layer.kind, Kind::Band { .. });
+        layer - self.layers[..layer].iter().filter(is_band).count()
+    }
+
     fn side(&self, layer: &Layer) -> Side {
         if self.right.is_some() { layer.side } else { Side::Left }
     }
@@ -306,20 +313,21 @@ impl Plot<'_> {
     }
 
     fn draw(&self, scene: &mut Scene, number: usize, layer: &Layer) {
-        let (y, ink) = (self.ruler(layer), ink(number, layer));
+        let series = self.figure.series(number);
+        let (y, ink) = (self.ruler(layer), ink(series, layer));
         match &layer.kind {
             Kind::Line => {
                 let strokes = self.pieces(layer).iter().map(|piece| thin::line(piece)).collect();
-                scene.lines(strokes, ink, thickness(layer), dash(number, layer));
+                scene.lines(strokes, ink, thickness(layer), dash(series, layer));
                 if marked(layer) {
-                    self.draw_marks(scene, number, layer);
+                    self.draw_marks(scene, series, layer);
                 }
             }
             Kind::Step => {
                 let strokes = self.pieces(layer).iter().map(|piece| thin::line(&stairs(piece))).collect();
-                scene.lines(strokes, ink, thickness(layer), dash(number, layer));
+                scene.lines(strokes, ink, thickness(layer), dash(series, layer));
             }
-            Kind::Points => self.draw_marks(scene, number, layer),
+            Kind::Points => self.draw_marks(scene, series, layer),
             Kind::Bars => self.draw_bars(scene, number, layer),
             Kind::Band { low } => {
                 let pairs = layer.points.iter().zip(low);
@@ -334,23 +342,23 @@ impl Plot<'_> {
             Kind::Rule => {
                 let heights = layer.points.iter().map(|point| point.1).filter(|height| height.is_finite());
                 let across = |height: f64| vec![(self.left, y.at(height)), (self.end, y.at(height))];
-                scene.lines(heights.map(across).collect(), ink, 1.5, dash(number, layer));
+                scene.lines(heights.map(across).collect(), ink, 1.5, dash(series, layer));
             }
             Kind::Upright => {
                 let places = layer.points.iter().map(|point| point.0).filter(|place| place.is_finite());
                 let up = |place: f64| vec![(self.x.at(place), self.top), (self.x.at(place), self.bottom)];
-                scene.lines(places.map(up).collect(), ink, 1.5, dash(number, layer));
+                scene.lines(places.map(up).collect(), ink, 1.5, dash(series, layer));
             }
         }
     }
 
-    fn draw_marks(&self, scene: &mut Scene, number: usize, layer: &Layer) {
+    fn draw_marks(&self, scene: &mut Scene, series: usize, layer: &Layer) {
         let y = self.ruler(layer);
         let places: Vec<Point> =
             self.visible(layer).map(|point| (self.x.at(point.0), y.at(point.1))).collect();
-        let ink = ink(number, layer);
+        let ink = ink(series, layer);
         if places.len() <= MARKED_MAX * 5 {
-            scene.area(places.iter().map(|&at| mark(number, at)).collect(), ink, 1.0);
+            scene.area(places.iter().map(|&at| mark(series, at)).collect(), ink, 1.0);
         } else {
             let dots = thin::marks(&places, MARK_CELL, MARKS_MAX);
             scene.lines(dots.into_iter().map(|dot| vec![dot]).collect(), ink, 3.0, None);
@@ -380,7 +388,7 @@ impl Plot<'_> {
             let left = x - width / 2.0 + before * one;
             rectangle(left, top.min(ground), one.max(1.0), (top - ground).abs())
         };
-        scene.area(highest.map(bar).collect(), ink(number, layer), 0.85);
+        scene.area(highest.map(bar).collect(), ink(self.figure.series(number), layer), 0.85);
     }
 }
 

@@ -190,3 +190,15 @@ fn a_short_logarithmic_axis_can_still_be_read() {
     assert_eq!(marks(Unit::Time, 7.0, 13.0), "7 s | 8 s | 9 s | 10 s | 11 s | 12 s | 13 s");
     assert_eq!(marks(Unit::Time, 100.0, 720.0), "2 min | 5 min | 10 min");
 }
+
+#[test]
+fn band_has_the_colour_of_the_line_on_top_of_it() {
+    let line = |name: &str| Layer::line(name, wave(50));
+    let band = || Layer::band("", wave(50).into_iter().map(|(x, y)| (x, y / 2.0, y)));
+    let uses = |layers: Vec<Layer>| {
+        let svg = figure(layers).svg();
+        (0..4).filter(|number| svg.contains(&format!("-s{number}\""))).collect::<Vec<_>>()
+    };
+    assert_eq!(uses(vec![line("a"), line("b")]), [0, 1]);
+    assert_eq!(uses(vec![band(), line("a"), band(), line("b")]), [0, 1]);
+}
