@@ -11,6 +11,11 @@ use crate::time::{Span, Time};
 
 /// More steps than this make no snapshot.
 pub const STEPS_MAX: usize = 1 << 20;
+/// The next steps that travel as they are.
+pub const STEPS_FINE: usize = 8_192;
+/// The steps that all later ones travel as, about: an offer of a node with 100,000 reservations is no larger than one
+/// with some thousands.
+pub const STEPS_COARSE: usize = 8_192;
 
 /// The use and capacity of one node at one version of its calendar.
 ///
@@ -121,12 +126,39 @@ struct Wire<A: Amount> {
 
 impl<A: Amount> Snapshot<A> {
     fn wire(&self) -> Wire<A> {
+        let steps = |view| self.coarse(self.steps(view).collect());
         Wire {
             version: self.version,
             capacity: self.timeline.capacity().clone(),
-            firm: self.steps(View::Firm).collect(),
-            whole: self.has_views_apart().then(|| self.steps(View::Whole).collect()),
+            firm: steps(View::Firm),
+            whole: self.has_views_apart().then(|| steps(View::Whole)),
         }
+    }
+
+    /// Steps as they travel: of many that are far away several become one, which uses the most that any of them does. So
+    /// whoever plans by them finds a place that is free, though perhaps not the earliest.
+    fn coarse(&self, steps: Vec<(Time, A)>) -> Vec<(Time, A)> {
+        let Some((end, far)) = steps.get(STEPS_FINE..).and_then(<[_]>::split_last) else { return steps };
+        if far.len() <= STEPS_COARSE {
+            return steps;
+        }
+        let idle = Timeline::new(self.timeline.capacity().clone());
+        let each = far.len().div_ceil(STEPS_COARSE);
+        let mut coarse = steps[..STEPS_FINE].to_vec();
+        for (first, some) in (0..).step_by(each).zip(far.chunks(each)) {
+            let until = far.get(first + each).map_or(end.0, |next| next.0);
+            let most = some[1..].iter().fold(some[0].1.clone(), |most, (_, used)| most.most(used));
+            // Where there is less at some hours, the most of the others may be too much for those.
+            let fits = Interval::new(some[0].0, until)
+                .is_some_and(|interval| idle.first_blocked(interval, &most, Against::Firm).is_none());
+            if fits {
+                coarse.push((some[0].0, most));
+            } else {
+                coarse.extend_from_slice(some);
+            }
+        }
+        coarse.push(end.clone());
+        coarse
     }
 }
 
@@ -183,4 +215,34 @@ fn checked<A: Amount>(capacity: &Capacity<A>, steps: &[(Time, A)]) -> Result<Pro
         }
     }
     Ok(Profile::from_steps(steps.iter().cloned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crowded_calendar_travels_small_and_promises_nothing_that_is_not_free() {
+        const STEPS: u64 = 100_000;
+        let used = |step: u64| if step.is_multiple_of(50) { 0 } else { 1 + (step % 7) as u32 };
+        let steps = (0..STEPS).map(|step| (Time::from_secs(step), used(step)));
+        let steps: Vec<(Time, u32)> = steps.chain([(Time::from_secs(STEPS), 0)]).collect();
+        let whole = Snapshot::from_steps(3, Capacity::constant(8).unwrap(), &steps, None).unwrap();
+        let bytes = minicbor::to_vec(&whole).unwrap();
+        assert!(bytes.len() < 512 << 10, "{} bytes", bytes.len());
+        assert_eq!(minicbor::len(&whole), bytes.len());
+        let seen: Snapshot<u32> = minicbor::decode(&bytes).unwrap();
+        assert_eq!(seen.version(), 3);
+        let second = Span::from_secs(1);
+        for (from, amount) in [(0, 8), (7_000, 8), (50_000, 1), (50_000, 4), (50_000, 8), (99_999, 8)] {
+            let find = |calendar: &Snapshot<u32>| {
+                calendar.earliest_fit(Time::from_secs(from), second, &amount, Against::Firm).unwrap()
+            };
+            let (found, best) = (find(&seen), find(&whole));
+            assert!(found >= best);
+            let interval = Interval::new(found, found + second).unwrap();
+            assert!(whole.free_during(interval, &amount, Against::Firm), "{amount} from {from} at {found}");
+            assert!(from > 7_000 || found == best, "what is near is as it was");
+        }
+    }
 }
