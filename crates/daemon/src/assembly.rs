@@ -323,6 +323,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let mailbox = running.mailbox().clone();
     let (elsewhere, tickets) = (Arc::clone(&peers) as _, peers as _);
     staging.tidy_up(mailbox.clone());
+    let renewals = mailbox.clone();
     let parts = Parts {
         setting,
         mailbox,
@@ -358,6 +359,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     };
     station.watch_for_leave();
     station.runtime.spawn(Arc::clone(&station.service).compare_notices());
+    station.runtime.spawn(clerk::renew_passes(Arc::clone(&gate), renewals, clock));
     station.runtime.spawn(clerk::watch_policy(gate, audit, clock));
     Ok(station)
 }

@@ -4,16 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shoal_model::{NodeId, Time};
-use shoal_protocols::node::Event;
+use shoal_protocols::Shared;
+use shoal_protocols::node::{self, Event, Node, Phase};
 
 use crate::audit::{Audit, Kind, Record};
 use crate::clock::Clock;
+use crate::inbox::Mailbox;
 use crate::trust::gate::{Gatekeeper, Reload};
 use crate::trust::notice::Said;
 use crate::trust::text::write_key;
 
 /// How often the policy's file is looked at.
 const POLICY_EVERY: Duration = Duration::from_secs(2);
+/// How often passes of jobs that wait are looked at.
+const RENEW_EVERY: Duration = Duration::from_mins(10);
 
 /// Takes a new policy over as soon as it is there, and says so.
 pub(super) async fn watch_policy(gate: Arc<Gatekeeper>, audit: Arc<Audit>, clock: Clock) {
@@ -34,6 +38,31 @@ pub(super) async fn watch_policy(gate: Arc<Gatekeeper>, audit: Arc<Audit>, clock
             }
         };
         audit.note(clock.now(), Record::new(Kind::Policy, text));
+    }
+}
+
+/// Renews the passes of jobs that wait, as long as this node may vouch for their users.
+pub(super) async fn renew_passes(gate: Arc<Gatekeeper>, mailbox: Mailbox<Node>, clock: Clock) {
+    let mut every = tokio::time::interval(RENEW_EVERY);
+    loop {
+        every.tick().await;
+        let (found, seen) = tokio::sync::oneshot::channel();
+        let waiting = |node: &Node| {
+            let open = node.owned().filter(|(_, owned)| !matches!(owned.phase(), Phase::Ended(_)));
+            // Those of an array share one envelope.
+            let open = open.filter(|(_, owned)| owned.of_array_at().is_none());
+            open.map(|(_, owned)| owned.envelope().clone()).collect::<Vec<_>>()
+        };
+        if mailbox.look_then(waiting, move |waiting| drop(found.send(waiting))).is_err() {
+            continue;
+        }
+        for envelope in seen.await.unwrap_or_default() {
+            if let Some(renewed) = gate.trust().renewed(&envelope, clock.now())
+                && let Err(refused) = mailbox.command(node::Command::Submit(Shared::new(renewed)))
+            {
+                tracing::debug!("the pass of job {} is renewed later: {refused}", envelope.id());
+            }
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use shoal_model::{Name, Span};
+use shoal_model::{Job, Name, Span};
 
-use super::samples::{key, trust};
+use super::samples::{key, signed, trust};
 use super::*;
 
 fn name(text: &str) -> Name {
@@ -25,6 +25,31 @@ fn key_has_one_name_on_a_node_and_a_name_one_key_also_after_a_restart() {
         assert!(matches!(other, Err(Unvouched::OtherName(_))));
         assert!(trust.vouch(key(7).public(), Some(name("Alice")), hour).is_ok(), "that is another name");
     }
+}
+
+#[test]
+fn pass_of_a_job_that_waits_is_renewed_by_who_signed_it_and_for_nobody_who_was_revoked() {
+    let (trust, _) = trust();
+    let now = trust.clock.now();
+    let with = |lasts| {
+        let pass = trust.vouch(key(9).public(), Some(name("alice")), lasts).unwrap();
+        signed(&key(9), Job::command(["true"])).with_pass(pass)
+    };
+    assert_eq!(trust.renewed(&with(VOUCHED_FOR), now), None, "it has most of its time");
+    let short = with(Span::from_hours(1));
+    for later in [Span::ZERO, Span::from_hours(2_000)] {
+        let renewed = trust.renewed(&short, now + later).unwrap();
+        assert_eq!(renewed.id(), short.id());
+        let says = pass::says(renewed.pass().unwrap()).unwrap();
+        assert!(says.expires >= now + VOUCHED_FOR && says.name == name("alice"));
+    }
+    let lab = key(5);
+    let hour = now + Span::from_hours(1);
+    let statement = Statement::new(trust.grid(), key(9).public(), name("alice"), Some(name("lab-a")), hour);
+    let foreign = short.clone().with_pass(pass::by_organisation(&lab, &statement));
+    assert_eq!(trust.renewed(&foreign, now), None, "another's to renew");
+    trust.revoke(Said::RevokedUser(key(9).public())).unwrap();
+    assert_eq!(trust.renewed(&short, now), None);
 }
 
 #[test]

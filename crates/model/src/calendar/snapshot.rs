@@ -231,7 +231,7 @@ mod tests {
         let bytes = minicbor::to_vec(&whole).unwrap();
         assert!(bytes.len() < 512 << 10, "{} bytes", bytes.len());
         assert_eq!(minicbor::len(&whole), bytes.len());
-        let seen: Snapshot<u32> = minicbor::decode(&bytes).unwrap();
+        let seen: Snapshot<u32> = decode(&bytes).unwrap();
         assert_eq!(seen.version(), 3);
         let second = Span::from_secs(1);
         for (from, amount) in [(0, 8), (7_000, 8), (50_000, 1), (50_000, 4), (50_000, 8), (99_999, 8)] {

@@ -68,6 +68,7 @@ impl Node {
         };
         // The same envelope is the same job, however often it comes.
         if work.owned.contains_key(&job) {
+            self.renew(job, &envelope, ctx);
             ctx.report(Event::Accepted(job));
             return;
         }
@@ -87,6 +88,22 @@ impl Node {
         work.owned.insert(job, owned);
         ctx.report(Event::Accepted(job));
         self.take_on(job, ctx);
+    }
+
+    /// Keeps another pass of a job that has not ended, with those of an array: the next placement travels with it.
+    fn renew(&mut self, job: JobId, envelope: &Shared<Envelope>, ctx: &mut Ctx<'_, Node>) {
+        let elements = self.elements(job);
+        let Some(work) = &mut self.work else { return };
+        for id in elements.into_iter().chain([job]) {
+            let Some(owned) = work.owned.get_mut(&id) else { continue };
+            let over = matches!(owned.phase, Phase::Ended(_));
+            // Nobody takes a job's pass away by sending it without.
+            if over || envelope.pass().is_none() || owned.envelope.pass() == envelope.pass() {
+                continue;
+            }
+            owned.envelope = envelope.clone();
+            ctx.save(owned.record());
+        }
     }
 
     /// Looks for a place for a job, now or once those have ended that it waits for.

@@ -2,6 +2,8 @@
 
 use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span, Time};
 
+use shoal_model::envelope::Pass;
+
 use super::*;
 use crate::protocol::Record as _;
 use crate::scheduling::aria;
@@ -48,6 +50,26 @@ fn owner_that_crashed_while_placing_makes_one_attempt_after_its_restart() {
     world.crash(NodeId(1));
     world.restart(NodeId(1));
     assert_eq!(said(&world, "prepare"), 2, "{}", world.story());
+}
+
+#[test]
+fn job_that_comes_again_with_another_pass_keeps_that_also_after_a_crash() {
+    let mut world = World::<Node>::new(1, config(), A_MOMENT);
+    let later = Some(world.now() + Span::from_hours(100));
+    let plain = envelope(Job { begin: later, ..Job::command(["true"]) });
+    let with = |bytes: &[u8]| Shared::new((*plain).clone().with_pass(Pass::new(bytes).unwrap()));
+    let pass = |world: &World<Node>| {
+        let owned = world.core(NodeId(1)).job(plain.id()).unwrap();
+        owned.envelope().pass().map(|pass| pass.as_bytes().to_vec())
+    };
+    world.command(NodeId(1), Command::Submit(with(b"old")));
+    assert_eq!(pass(&world).as_deref(), Some(&b"old"[..]));
+    world.command(NodeId(1), Command::Submit(with(b"new")));
+    world.command(NodeId(1), Command::Submit(plain.clone()));
+    assert_eq!(pass(&world).as_deref(), Some(&b"new"[..]));
+    world.crash(NodeId(1));
+    world.restart(NodeId(1));
+    assert_eq!(pass(&world).as_deref(), Some(&b"new"[..]));
 }
 
 #[test]
