@@ -206,7 +206,10 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let found = machine::detect(&folder, &machine::Overrides::default())?;
     let all_cores = found.capacity.cores;
     let mut machine = described.apply(found)?;
-    machine.labels.extend(settings.images.keys().filter_map(cells::label));
+    let offers = Offers::find().tried(&launch.program);
+    if offers.images && offers.lack().is_none() {
+        machine.labels.extend(settings.images.keys().filter_map(cells::label));
+    }
     let mut opened = Sqlite::open(&lock)?;
     opened.store.fill_log();
     let cabinet: Arc<dyn Cabinet> = Arc::new(SqliteCabinet::open(&lock)?);
@@ -254,7 +257,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let gate = Arc::new(
         Gatekeeper::open(trust, machine.organisation.clone(), &folder)
             .map_err(|error| StartError::Policy { path: Policy::path(&folder), source: error })?
-            .with_cells(settings.tasks.isolate, Offers::find().lack()),
+            .with_cells(settings.tasks.isolate, offers.lack()),
     );
 
     let audit = Audit::open(&folder).map_err(|source| StartError::Io { doing: "open audit.log", source })?;

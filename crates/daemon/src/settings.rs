@@ -235,7 +235,12 @@ impl Settings {
             let what = match path.is_absolute() {
                 false => "expected an absolute path",
                 true if !path.is_dir() => "there is no such folder",
-                true => continue,
+                true if path.parent().is_none() => "the machine's own root is no image",
+                true => match path.to_str().map(check_path) {
+                    Some(None) => continue,
+                    Some(Some(what)) => what,
+                    None => "expected a path that is text",
+                },
             };
             return Err(SettingsError::Path { field: format!("images.{name}"), path: path.clone(), what });
         }
@@ -331,7 +336,9 @@ mod tests {
             images: [("debian".parse().unwrap(), path.to_owned())].into(),
             ..Settings::default()
         };
-        assert!(images(folder.path()).check().is_ok());
+        assert!(images(Path::new("/usr")).check().is_ok());
+        let error = images(folder.path()).check().unwrap_err().to_string();
+        assert!(error.ends_with("have a folder of their own there"), "{error}");
         let error = images(Path::new("debian")).check().unwrap_err().to_string();
         assert_eq!(error, "`images.debian`: debian: expected an absolute path");
         let error = images(&folder.path().join("gone")).check().unwrap_err().to_string();

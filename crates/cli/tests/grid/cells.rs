@@ -140,8 +140,11 @@ fn job_in_an_image_runs_where_that_is_and_nowhere_else() {
     let output = shoal(&node.home()).args(["node", "--listen", "127.0.0.1:0"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("images.small") && said.contains("no such folder"), "{said}");
-    // The machine itself is an image, too.
-    fs::write(node.home().join("node.toml"), "[images]\nsmall = '/'\n").unwrap();
+    let place = tempfile::tempdir_in("/var").unwrap();
+    fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    copy_shell(place.path());
+    fs::write(node.home().join("node.toml"), format!("[images]\nsmall = '{}'\n", place.path().display()))
+        .unwrap();
     node.up();
     let output = node.shoal(&["run", "--image", "small", "--", "sh", "-c", "echo $$"]);
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -149,5 +152,17 @@ fn job_in_an_image_runs_where_that_is_and_nowhere_else() {
         assert_eq!(stdout.trim(), "2", "it sees no processes but its own: {stderr}");
     } else {
         assert!(!output.status.success(), "{stdout}");
+    }
+}
+
+/// Puts a shell, and what it needs, into an image.
+fn copy_shell(root: &Path) {
+    let needs = std::process::Command::new("ldd").arg("/bin/sh").output().unwrap();
+    let text = String::from_utf8(needs.stdout).unwrap();
+    let libraries = text.split_whitespace().filter(|word| word.starts_with('/'));
+    for path in libraries.chain(["/bin/sh"]) {
+        let to = root.join(path.trim_start_matches('/'));
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(path, to).unwrap();
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn of(
         let asks = job.image().is_some() || job.secrets.is_some();
         let allowed = gate.cell(&brief.envelope, clock.now());
         let paths = allowed.or_else(|| asks.then(Default::default))?;
-        let mut walls = settings.walls(job.resources.disk);
+        let mut walls = settings.walls(job.resources.disk, job.resources.memory);
         walls.read.extend(paths.read);
         walls.write.extend(paths.write);
         Some(walls)

@@ -22,24 +22,32 @@ mod rules;
 pub(crate) mod user;
 mod view;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use std::time::Duration;
+
 use minicbor::{Decode, Encode};
 use nix::sys::prctl;
+use nix::sys::stat::{Mode, umask};
 
-pub use image::{BUBBLEWRAP, find_inside};
+pub use image::{BUBBLEWRAP, WORK, find_inside};
 
 /// The argument with which this program makes itself a cell; see [`main`].
 pub const CONFINE: &str = "confine";
 /// The most bytes of a cell's description: arguments and secrets are smaller.
 const CELL_MAX: u64 = 16 << 20;
+/// How long one may take that is only tried.
+const ATTEMPT: Duration = Duration::from_secs(5);
+/// What is said once all walls stand: no failure begins like this.
+const STANDS: u8 = 0xf5;
 /// The folder of secrets within a task's folder.
 pub const SECRETS: &str = ".secrets";
 
@@ -77,6 +85,12 @@ pub struct Cell {
     /// What it is called, and its arguments.
     #[cbor(n(9), with = "words")]
     pub argv: Vec<OsString>,
+    /// Its variables, as `NAME=VALUE`. They reach nothing but itself: a loader would heed them before any wall stands.
+    #[cbor(n(10), with = "words")]
+    pub environment: Vec<OsString>,
+    /// Whether it was granted GPUs.
+    #[n(11)]
+    pub gpus: bool,
 }
 
 /// What a task may see besides the system and its own folder, and how much it may take.
@@ -98,6 +112,9 @@ pub struct Walls {
     /// Bytes of all files in its folder and its `/tmp`.
     #[n(4)]
     pub disk: Option<u64>,
+    /// Bytes of memory that its processes share by `/dev/shm`.
+    #[n(5)]
+    pub shared: Option<u64>,
 }
 
 /// What a task may know and nobody else. Does not show itself.
@@ -151,19 +168,19 @@ fn wall_io(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Failure {
 
 /// Makes this process a cell and runs its program there: the whole life of a process that is called with [`CONFINE`].
 ///
-/// Reads its [`Cell`] from standard input, which is a socket, and says there why nothing came of it. That the socket is
-/// closed without a word is how the other end learns that the program runs.
+/// Reads its [`Cell`] from standard input, which is a socket, and says there that all walls stand, or why nothing came of
+/// it. That the socket is closed after the first is how the other end learns that the program runs.
 pub fn main() -> ExitCode {
     let Ok(line) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
         return ExitCode::FAILURE;
     };
     let mut bytes = Vec::new();
     let read = (&line).take(CELL_MAX).read_to_end(&mut bytes).map_err(wall_io("its description is cut off"));
-    let failure = match read.and_then(|_| decode(&bytes)).and_then(|cell| enter(&cell)) {
+    let failure = match read.and_then(|_| decode(&bytes)).and_then(|cell| enter(&cell, &line)) {
         Ok(never) => match never {},
         Err(failure) => failure,
     };
-    // Nobody to tell is nothing to do.
+    // Nobody to tell is nothing to do. What was said before stays said.
     let _ = minicbor::to_vec(&failure).map(|said| (&line).write_all(&said));
     ExitCode::FAILURE
 }
@@ -181,45 +198,99 @@ pub fn hand_over(line: &UnixStream, cell: &Cell) -> Put {
     let sent = to.write_all(&bytes).and_then(|()| line.shutdown(std::net::Shutdown::Write));
     let mut said = Vec::new();
     line.take(CELL_MAX).read_to_end(&mut said).map_err(lost)?;
-    match said.is_empty() {
-        true => sent.map_err(lost),
-        false => {
-            Err(minicbor::decode(&said).unwrap_or_else(|_| Failure::Wall("it makes no sense".to_owned())))
+    let (stands, rest) = match said.split_first() {
+        Some((&STANDS, rest)) => (true, rest),
+        _ => (false, &said[..]),
+    };
+    match (stands, rest) {
+        (true, []) => sent.map_err(lost),
+        (false, []) => Err(Failure::Wall("it was ended before its walls stood".to_owned())),
+        (_, rest) => {
+            Err(minicbor::decode(rest).unwrap_or_else(|_| Failure::Wall("it makes no sense".to_owned())))
         }
     }
+}
+
+/// Makes a cell for a program that does nothing, to see whether it can be made here.
+pub(crate) fn attempt(program: &Path) -> Put {
+    let wrong = |error: io::Error| Failure::Wall(format!("cannot try it: {error}"));
+    let drawn = shoal_api::secret::draw().map_err(wrong)?;
+    let place = std::env::temp_dir().join(format!("shoal-cell-{:x}", u64::from_le_bytes(drawn)));
+    let (work, temporary) = (place.join("work"), place.join("tmp"));
+    for folder in [&place, &work, &temporary] {
+        std::fs::DirBuilder::new().mode(0o755).create(folder).map_err(wrong)?;
+    }
+    let user = nix::unistd::geteuid().is_root().then(|| user::users_of(&place));
+    let argv = vec!["true".into()];
+    let home = place.clone();
+    let cell = Cell { work, temporary, home, user, program: "/bin/true".into(), argv, ..Cell::default() };
+    let try_it = || {
+        let (ours, theirs) = UnixStream::pair().map_err(wrong)?;
+        ours.set_read_timeout(Some(ATTEMPT)).map_err(wrong)?;
+        let mut command = Command::new(program);
+        command.arg(CONFINE).env_clear().stdin(std::os::fd::OwnedFd::from(theirs));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(wrong)?;
+        drop(command);
+        let made = hand_over(&ours, &cell).inspect_err(|_| drop(child.kill()));
+        child.wait().map_err(wrong)?;
+        made
+    };
+    let made = try_it();
+    let _ = std::fs::remove_dir_all(&place);
+    made
 }
 
 /// What never is: the program has taken this one's place.
 enum Never {}
 
-fn enter(cell: &Cell) -> Put<Never> {
+fn enter(cell: &Cell, line: &UnixStream) -> Put<Never> {
+    // Folders on the way to the task's own are for its user to pass.
+    let mask = umask(Mode::S_IWGRP | Mode::S_IWOTH);
     for group in &cell.groups {
         let path = group.join("cgroup.procs");
         std::fs::write(&path, "0").map_err(wall_io(format_args!("cannot enter {}", group.display())))?;
     }
     view::leave(cell.user.is_none())?;
-    limits::set(&cell.walls)?;
     view::make(cell)?;
+    limits::set(&cell.walls)?;
     if let Some(number) = cell.user {
         user::become_user(number)?;
     }
     prctl::set_no_new_privs().map_err(wall("it could gain privileges"))?;
     let mut command = Command::new(&cell.program);
     match &cell.image {
-        Some(root) => image::describe(cell, root, &mut command),
+        Some(root) => {
+            rules::restrict_scopes()?;
+            image::describe(cell, root, &mut command)?;
+        }
         None => {
             rules::restrict(cell)?;
             let (name, arguments) = cell.argv.split_first().ok_or_else(no_program)?;
             command.arg0(name).args(arguments);
         }
     }
-    std::env::set_current_dir(&cell.work).map_err(wall_io("cannot enter its folder"))?;
-    let error = command.stdin(Stdio::null()).exec();
+    umask(mask);
+    let mut line = line;
+    line.write_all(&[STANDS]).map_err(wall_io("nobody hears that its walls stand"))?;
+    let error = command.stdin(Stdio::null()).env_clear().envs(variables(cell)).exec();
     let mut said = error.to_string();
-    if error.kind() == io::ErrorKind::PermissionDenied && !is_readable(&cell.program, cell) {
+    let hidden = matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound);
+    if hidden && !is_readable(&cell.program, cell) {
         said.push_str("; the task is isolated, and that is not among what it may read");
     }
     Err(Failure::Program { errno: error.raw_os_error(), said })
+}
+
+/// The variables of the program: of bubblewrap only those that say whose it is, for it sets the task's itself.
+fn variables(cell: &Cell) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+    let all = cell.environment.iter().filter_map(|variable| split(variable));
+    all.filter(|(name, _)| cell.image.is_none() || name.as_bytes().starts_with(b"SHOAL_"))
+}
+
+fn split(variable: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let at = variable.as_bytes().iter().position(|byte| *byte == b'=')?;
+    let (name, value) = variable.as_bytes().split_at(at);
+    Some((OsStr::from_bytes(name), OsStr::from_bytes(&value[1..])))
 }
 
 fn no_program() -> Failure {
@@ -227,8 +298,13 @@ fn no_program() -> Failure {
 }
 
 fn is_readable(program: &Path, cell: &Cell) -> bool {
-    let given = cell.walls.read.iter().chain(&cell.walls.write).map(Path::new);
-    rules::SYSTEM.iter().map(Path::new).chain(given).any(|folder| program.starts_with(folder))
+    program.starts_with(&cell.work) || is_shown(program, &cell.walls)
+}
+
+/// Whether a cell with these walls shows a place, besides the task's own folder.
+pub fn is_shown(path: &Path, walls: &Walls) -> bool {
+    let given = walls.read.iter().chain(&walls.write).map(Path::new);
+    rules::SYSTEM.iter().map(Path::new).chain(given).any(|folder| path.starts_with(folder))
 }
 
 /// CBOR of paths, which need not be text.

@@ -60,6 +60,20 @@ impl Offers {
         }
     }
 
+    /// The same, once a cell was really made by a program that knows [`super::CONFINE`]: what looks as if it could be had
+    /// may be refused all the same, in containers above all.
+    pub fn tried(self, program: &Path) -> Offers {
+        match super::attempt(program) {
+            Ok(()) => self,
+            Err(failure) => {
+                if self.lack().is_none() {
+                    tracing::warn!("tasks cannot be isolated here: {failure}");
+                }
+                Offers { namespaces: false, ..self }
+            }
+        }
+    }
+
     /// What is missing for a cell, if it is.
     pub fn lack(self) -> Option<Lack> {
         match self {

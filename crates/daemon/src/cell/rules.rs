@@ -1,7 +1,9 @@
 //! What a task may touch, by Landlock: it reads the system, changes its own folder, and sends no signals to others.
 //!
-//! Where it may not go it is refused even if its user could: the node's keys, other tasks' folders, people's homes. It can
-//! also look into no process outside of the cell, and leave its control groups by no file.
+//! The view leaves out what is not named; this keeps what is shown from being changed, whoever the task's user is, and lets
+//! it look into no process outside of the cell, and leave its control groups by no file. Left out, by Landlock itself: modes and
+//! times of files that are shown can be changed by their owner, and before Linux 6.12 signals can be sent to one's own
+//! processes.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +15,7 @@ use landlock::{
 use super::{Cell, Failure, Put};
 
 /// What of the system every task may read and run.
-pub(super) const SYSTEM: [&str; 14] = [
+pub(super) const SYSTEM: [&str; 13] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -26,10 +28,9 @@ pub(super) const SYSTEM: [&str; 14] = [
     "/nix",
     "/proc",
     "/sys",
-    "/dev",
     "/run/systemd/resolve",
 ];
-/// What of it every task may write: each device has its own say.
+/// What every task may write, all of it its own: each device has its own say.
 const OPEN: [&str; 4] = ["/dev", "/dev/shm", "/tmp", "/var/tmp"];
 /// The rights that are spoken of: of those, a system knows as many as it is new.
 const RIGHTS: ABI = ABI::V8;
@@ -64,6 +65,20 @@ fn put(cell: &Cell) -> Result<RulesetStatus, RulesetError> {
         .add_rules(path_beneath_rules(given(&cell.walls.write), all))?
         .restrict_self()?;
     Ok(status.ruleset)
+}
+
+/// Keeps signals and unnamed sockets within, where files are somebody else's to see to: rules about those would forbid
+/// mounts.
+pub(super) fn restrict_scopes() -> Put {
+    let wrong = |error: RulesetError| Failure::Wall(format!("Landlock: {error}"));
+    let put = || {
+        Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .scope(Scope::from_all(RIGHTS))?
+            .create()?
+            .restrict_self()
+    };
+    put().map(|_| ()).map_err(wrong)
 }
 
 /// Whether the system has Landlock.

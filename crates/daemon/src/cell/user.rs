@@ -9,7 +9,7 @@ use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use super::{Put, wall};
 
 /// The first number of users that tasks are run as: above what systems and their containers hand out by themselves.
-pub const USERS_FIRST: u32 = 0x5a00_0000;
+pub const USERS_FIRST: u32 = 0x7000_0000;
 /// Numbers of one node.
 pub const USERS_EACH: u32 = 4_096;
 /// Nodes on one machine with numbers of their own.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use data_encoding::BASE64;
 use shoal_api::Problem;
 use shoal_model::{Job, JobId, NodeId};
-use shoal_protocols::node::Task;
+use shoal_protocols::node::{Phase, Task};
 
 use super::{Service, Wrong, view};
 use crate::cell::Secret;
@@ -25,6 +25,10 @@ impl Service {
             };
             let value = BASE64.decode(value.as_bytes()).map_err(wrong)?;
             secrets.push(Secret { name, value });
+        }
+        if self.look(move |node| view::facts(node, job)).await?.is_some() {
+            let problem = Problem::new("that job was accepted, and its secrets do not change any more");
+            return Err(Wrong { status: 409, problem });
         }
         let kept = self.staging.secrets().clone();
         super::files::blocking(move || {
@@ -54,6 +58,11 @@ impl Service {
         }
         let id = task.job;
         let facts = self.look(move |node| view::facts(node, id)).await?.ok_or_else(Wrong::not_yours)?;
+        // Where it was placed before nobody needs them any more.
+        let Phase::Placed { epoch, .. } = &facts.phase else { return Err(Wrong::not_yours()) };
+        if *epoch != task.epoch {
+            return Err(Wrong::not_yours());
+        }
         let story = self.history.story(id);
         let placed = match &facts.placement {
             Some(placement) => Some((placement.epoch, placement.nodes.clone())),

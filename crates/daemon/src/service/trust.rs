@@ -187,6 +187,7 @@ fn refused(status: u16, denial: Denial) -> Wrong {
         | Denial::Revoked
         | Denial::NotAsSigned
         | Denial::NoCell
+        | Denial::CannotStart
         | Denial::Rule(_)
         | Denial::NoRule => "`shoal user show` tells who you are",
     };

@@ -13,6 +13,8 @@ use crate::executor::process::Keep;
 const PROCESSES: u64 = 4_096;
 /// Files that each of its processes may have open.
 const FILES: u64 = 65_536;
+/// What processes of one share in memory that asks for no memory.
+const SHARED: Size = Size::from_mib(256);
 /// The room on disk of one that asks for none.
 const DISK: Size = Size::from_gib(16);
 
@@ -69,15 +71,17 @@ impl TaskSettings {
         Keep { pinned: self.pin.unwrap_or(machine == node), grouped: self.group, capped: self.cap }
     }
 
-    /// The walls of a cell for a task that asks for so much disk.
-    pub fn walls(&self, disk: Size) -> Walls {
+    /// The walls of a cell for a task that asks for so much disk and memory.
+    pub fn walls(&self, disk: Size, memory: Size) -> Walls {
         let disk = if disk > Size::ZERO { disk } else { self.disk.unwrap_or(DISK) };
+        let shared = if memory > Size::ZERO { memory } else { SHARED };
         Walls {
             read: self.read.clone(),
             write: self.write.clone(),
             processes: Some(self.processes.unwrap_or(PROCESSES)),
             files: Some(self.files.unwrap_or(FILES)),
             disk: Some(disk.as_bytes()),
+            shared: Some(shared.as_bytes()),
         }
     }
 
@@ -129,7 +133,7 @@ mod tests {
     #[test]
     fn disk_that_a_job_asks_for_is_what_it_has() {
         let settings = TaskSettings { disk: Some(Size::from_mib(2)), ..TaskSettings::default() };
-        assert_eq!(settings.walls(Size::from_mib(1)).disk, Some(1 << 20));
-        assert_eq!(settings.walls(Size::ZERO).disk, Some(2 << 20));
+        assert_eq!(settings.walls(Size::from_mib(1), Size::ZERO).disk, Some(1 << 20));
+        assert_eq!(settings.walls(Size::ZERO, Size::ZERO).disk, Some(2 << 20));
     }
 }

@@ -256,7 +256,7 @@ impl Inner {
     }
 }
 
-async fn next(parts: &mut Parts) -> Result<Option<Bytes>, String> {
+pub(super) async fn next(parts: &mut Parts) -> Result<Option<Bytes>, String> {
     let part = tokio::time::timeout(STALLS, parts.recv()).await;
     part.map_err(|_| format!("nothing came for {} s", STALLS.as_secs()))
 }

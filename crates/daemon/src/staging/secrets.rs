@@ -6,7 +6,7 @@ use std::time::Duration;
 use shoal_model::{JobId, Name, NodeId};
 use shoal_protocols::node::Task;
 
-use super::{Inner, UNPOISONED};
+use super::{Inner, UNPOISONED, fetch};
 use crate::elsewhere::Question;
 use crate::secrets::BYTES_MAX;
 use crate::trust::text::write_key;
@@ -53,7 +53,7 @@ impl Inner {
         let key = write_key(&self.secrets.key());
         let mut parts = self.ask(owner, Question::Secrets { job, epoch, rank, key }).await?;
         let mut sealed = Vec::new();
-        while let Some(part) = parts.recv().await {
+        while let Some(part) = fetch::next(&mut parts).await? {
             if sealed.len() + part.len() > BYTES_MAX + AROUND_MAX {
                 return Err("the answer is too long".to_owned());
             }

@@ -36,8 +36,15 @@ impl Staging {
                 let (staging, mailbox) = (staging.clone(), mailbox.clone());
                 let handle = staging.0.runtime.clone();
                 let tidied = handle.spawn_blocking(move || {
+                    // Before the look: what comes after it is not known to it.
+                    let told: Vec<Task> = staging.0.told.lock().expect(UNPOISONED).keys().copied().collect();
                     match mailbox.look(known) {
-                        Ok(known) => staging.tidy(&known, &mut lists, SystemTime::now()),
+                        Ok(known) => {
+                            told.iter()
+                                .filter(|task| !known.tasks.contains(task))
+                                .for_each(|&task| staging.forget(task));
+                            staging.tidy(&known, &mut lists, SystemTime::now());
+                        }
                         // It has much to do; the next time.
                         Err(Refused::Full) => {}
                         Err(Refused::Stopped) => return None,
@@ -55,7 +62,6 @@ impl Staging {
     fn tidy(&self, known: &Known, lists: &mut BTreeMap<Digest, Vec<Digest>>, now: SystemTime) {
         let depot = &self.0.depot;
         self.0.secrets.tidy(|job| known.secretive.contains(&job), now);
-        self.0.told.lock().expect(UNPOISONED).retain(|task, _| known.tasks.contains(task));
         let mut wanted = known.inputs.clone();
         for task in depot.errands() {
             if known.tasks.contains(&task) {

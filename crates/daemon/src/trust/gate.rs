@@ -34,8 +34,8 @@ pub struct Gatekeeper {
     /// Whose tasks run in cells, and why none can be made here, if so.
     isolate: Isolate,
     lack: Option<Lack>,
-    /// The rules by which jobs were allowed that run in cells by them.
-    judged: Mutex<BTreeMap<JobId, u32>>,
+    /// The cells of jobs that rules have allowed; none for those that were allowed without.
+    judged: Mutex<BTreeMap<JobId, Option<Paths>>>,
 }
 
 /// What tells one state of a file from another.
@@ -99,8 +99,9 @@ impl Gatekeeper {
 
     /// What a job may touch in its cell; none, if it is trusted. By the rule that has allowed it when it was last judged.
     pub fn cell(&self, envelope: &Envelope, now: Time) -> Option<Paths> {
-        let rule = self.judged.lock().expect(UNPOISONED).get(&envelope.id()).copied();
-        let paths = rule.and_then(|line| self.policy().cell(line).cloned());
+        let judged = self.judged.lock().expect(UNPOISONED).get(&envelope.id()).cloned();
+        // Of one that nobody remembers, what the strictest rule would have: a cell.
+        let paths = judged.unwrap_or_else(|| self.policy().demands().then(Paths::default));
         let isolated = paths.is_some() || self.isolates(self.bearer(envelope, now).ok().as_ref());
         isolated.then(|| paths.unwrap_or_default())
     }
@@ -115,24 +116,17 @@ impl Gatekeeper {
     }
 
     /// Remembers by which rule a job is allowed, if that matters; denies one whose cell cannot be made here.
-    fn settle(&self, job: JobId, bearer: &Bearer, verdict: Verdict) -> Result<(), Denial> {
-        let demanding = match verdict {
-            Verdict::Rule { line, .. } if self.policy().cell(line).is_some() => Some(line),
-            Verdict::Rule { .. } | Verdict::Default { .. } => None,
-        };
-        if self.lack.is_some() && (demanding.is_some() || self.isolates(Some(bearer))) {
+    fn settle(&self, envelope: &Envelope, bearer: &Bearer, cell: Option<Paths>) -> Result<(), Denial> {
+        let job = envelope.job();
+        let asks = job.image().is_some() || job.secrets.is_some();
+        if self.lack.is_some() && (asks || cell.is_some() || self.isolates(Some(bearer))) {
             return Err(Denial::NoCell);
         }
         let mut judged = self.judged.lock().expect(UNPOISONED);
-        match demanding {
-            Some(line) => {
-                if judged.len() >= JUDGED_MAX {
-                    judged.pop_first();
-                }
-                judged.insert(job, line);
-            }
-            None => drop(judged.remove(&job)),
+        if judged.len() >= JUDGED_MAX {
+            judged.clear();
         }
+        judged.insert(envelope.id(), cell);
         Ok(())
     }
 
@@ -217,7 +211,19 @@ impl Gatekeeper {
         limit: Span,
         beside: usize,
     ) -> Verdict {
-        self.policy().judge(&Case {
+        self.verdict_of(&self.policy(), bearer, resources, start, limit, beside)
+    }
+
+    fn verdict_of(
+        &self,
+        policy: &Policy,
+        bearer: &Bearer,
+        resources: &Resources,
+        start: Time,
+        limit: Span,
+        beside: usize,
+    ) -> Verdict {
+        policy.judge(&Case {
             user: &bearer.name,
             key: Some(&bearer.key),
             organisation: bearer.organisation.as_ref(),
@@ -236,9 +242,15 @@ impl Judge for Gatekeeper {
         let key = |envelope: &&&Envelope| envelope.seal().is_some_and(|seal| seal.signer == bearer.key);
         let beside = ask.beside.iter().filter(key).count();
         let resources = &ask.envelope.job().resources;
-        let verdict = self.verdict(&bearer, resources, ask.start, ask.limit, beside);
+        // One policy for all of it: it may be another a moment later.
+        let policy = self.policy();
+        let verdict = self.verdict_of(&policy, &bearer, resources, ask.start, ask.limit, beside);
         verdict.answer()?;
-        self.settle(ask.envelope.id(), &bearer, verdict)
+        let cell = match verdict {
+            Verdict::Rule { line, .. } => policy.cell(line).cloned(),
+            Verdict::Default { .. } => None,
+        };
+        self.settle(ask.envelope, &bearer, cell)
     }
 
     fn counts(&self) -> bool {

@@ -9,7 +9,7 @@ use std::process::Command;
 use nix::unistd::geteuid;
 use shoal_daemon::cell::offers::Offers;
 use shoal_daemon::cell::{BUBBLEWRAP, Secret, Walls};
-use shoal_daemon::executor::process::{Ended, Keep, Launch};
+use shoal_daemon::executor::process::{Ended, Launch};
 use shoal_model::{Job, Name, Size, Span};
 use shoal_protocols::node::{Action, Exit};
 
@@ -53,9 +53,22 @@ fn machine_of_nobody(walls: Walls) -> Machine {
     machine
 }
 
-/// Both kinds.
-fn machines(walls: &Walls) -> [Machine; 2] {
-    [machine(walls.clone()), machine_of_nobody(walls.clone())]
+/// One whose folder lies where others may not pass, and not beneath `/tmp`.
+fn machine_elsewhere(walls: Walls) -> Machine {
+    let folder = tempfile::tempdir_in("/var").unwrap();
+    let home = folder.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let mut machine = Machine::at(home, Span::from_millis(200), Size::from_mib(1));
+    machine.owns(folder);
+    machine.walls = Some(walls);
+    machine.kill_daemon();
+    machine.boot();
+    machine
+}
+
+/// All kinds.
+fn machines(walls: &Walls) -> [Machine; 3] {
+    [machine(walls.clone()), machine_of_nobody(walls.clone()), machine_elsewhere(walls.clone())]
 }
 
 fn reason(ended: &Ended) -> &str {
@@ -76,6 +89,7 @@ fn task_in_a_cell_reads_neither_the_nodes_keys_nor_anothers_folder_and_its_own_i
         wait_until("the first task has its file", || machine.file(task(1), "mine").exists());
         let script = format!(
             "cat {key} && exit 1; cat {other} && exit 2; ls {home}/tasks/*/*; ls {home}/supervisor && exit 3
+             ls /root && exit 4; ls /home && exit 5; ls /run/user /run/dbus /dev/fuse && exit 6
              ls / > /dev/null; echo hello > own && cat own && pwd",
             key = key.display(),
             other = machine.file(task(1), "mine").display(),
@@ -126,6 +140,19 @@ fn task_in_a_cell_sends_no_signals_to_those_who_run_it_and_gains_no_privileges()
 }
 
 #[test]
+fn variables_of_a_job_reach_nothing_that_runs_before_its_walls_stand() {
+    for mut machine in machines(&Walls::default()) {
+        let mut job = Job::command(["true"]);
+        job.environment = Some(Box::new([("LD_PRELOAD".to_owned(), "./evil.so".to_owned())].into()));
+        let ended = machine.runs(1, job);
+        assert_eq!(ended.exit, Exit::Code(0));
+        // Each program that is told to load it complains that it is not there.
+        let complaints = machine.text(task(1), "stderr").matches("evil.so").count();
+        assert_eq!(complaints, 1, "the task itself, and nobody else");
+    }
+}
+
+#[test]
 fn fork_bomb_stays_in_its_cell() {
     for mut machine in machines(&Walls { processes: Some(40), ..Walls::default() }) {
         let bomb = "i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i+1)); done; wait";
@@ -160,7 +187,6 @@ fn task_that_fills_the_disk_is_ended_by_one_file_or_by_many() {
 #[test]
 fn task_that_fills_the_memory_is_ended_where_memory_can_be_capped() {
     let mut machine = machine(Walls::default());
-    machine.keep(Keep { capped: true, grouped: true, ..Keep::default() });
     let mut job = sh("head -c 400000000 /dev/zero | tail -c 390000000 | wc -c");
     job.resources.memory = Size::from_mib(64);
     let ended = machine.runs(1, job);
@@ -173,9 +199,10 @@ fn what_escapes_with_setsid_ends_with_its_task() {
     for mut machine in machines(&Walls::default()) {
         let script = "setsid sh -c 'echo $$ > outside; sleep 1000; true' &
              env -i setsid sh -c 'echo $$ > nameless; sleep 1000; true' &
-             until [ -s outside -a -s nameless ]; do sleep 0.05; done; sleep 0.5; exit 5";
+             SHOAL_JOB_ID=0123456789abcdef0123456789abcdef setsid sh -c 'echo $$ > forged; sleep 1000; true' &
+             until [ -s outside -a -s nameless -a -s forged ]; do sleep 0.05; done; sleep 0.5; exit 5";
         machine.start(1, sh(script), HOUR);
-        let tree = ["outside", "nameless"].map(|name| machine.pid(task(1), name));
+        let tree = ["outside", "nameless", "forged"].map(|name| machine.pid(task(1), name));
         assert_eq!(machine.hears_of(task(1)), Exit::Code(5));
         assert!(tree.iter().all(|&pid| !lives(pid)));
     }

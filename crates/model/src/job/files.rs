@@ -24,7 +24,7 @@ pub const MAX_FILES: usize = 1_024;
 /// Bytes of a path.
 pub const MAX_PATH_BYTES: usize = 1_024;
 /// Names in a job's folder that are the task's own.
-pub const TASK_FILES: [&str; 4] = ["stdout", "stderr", "script", "hostfile"];
+pub const TASK_FILES: [&str; 5] = ["stdout", "stderr", "script", "hostfile", ".secrets"];
 
 const ARROW: &str = " => ";
 /// What files are thought to travel at, in bytes a second: a plan with them leaves so much time for it.

@@ -112,6 +112,10 @@ pub enum Denial {
     #[n(12)]
     #[error("it is to be isolated there, and that machine cannot do it")]
     NoCell,
+    /// The host took it, and could not start it.
+    #[n(13)]
+    #[error("it could not be started there; the log of that node says why")]
+    CannotStart,
 }
 
 /// The gate of a node; without a judge it is open, as in simulations that are not about it.

@@ -33,6 +33,8 @@ pub struct Owned {
     pub(super) failed: Option<Epoch>,
     /// Of a job that must not run twice: from when on nodes may start it, unless all of them have let go before.
     pub(super) runs_from: Option<Time>,
+    /// How often it was not started where it was to run.
+    pub(super) unstarted: u8,
     /// How often its files could not be had where it was to run.
     pub(super) unstaged: u8,
     /// Whether exits of a placement are on disk.
@@ -90,6 +92,7 @@ impl Owned {
             retried: 0,
             failed: None,
             runs_from: None,
+            unstarted: 0,
             unstaged: 0,
             exits_saved: false,
             watched: Vec::new(),

@@ -12,7 +12,7 @@ use std::collections::btree_map::Entry;
 
 use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time, refuse_unhonoured};
 
-use super::gate::DENIED_MAX;
+use super::gate::{DENIED_MAX, Denial};
 use super::message::{Brief, End, Event, Exit, JobMessage, Message, Record, Refusal, Task, Timer};
 use super::owned::{Owned, Phase};
 use super::{Node, Recipe, Work};
@@ -31,6 +31,8 @@ const AGAIN_OUTRUN: Span = Span::from_millis(100);
 const AGAIN_MOST: Span = Span::from_mins(5);
 /// How often the files of a job may fail to get to the nodes of a placement before the job fails.
 const UNSTAGED_MAX: u8 = 3;
+/// How often a job may fail to start before the node that did not start it is left out for a while.
+const UNSTARTED_MAX: u8 = 3;
 /// No two clocks of a grid are further apart.
 pub(super) const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 
@@ -295,7 +297,16 @@ impl Node {
                     ctx.save(Record::Exits(job, epoch, ended));
                 }
                 (Exit::Code(0), true) => self.end(job, End::Finished, ctx),
-                (Exit::Lost | Exit::NotStarted | Exit::CutShort, _) => self.lose(job, from, ctx),
+                (Exit::Lost | Exit::CutShort, _) => self.lose(job, from, ctx),
+                (Exit::NotStarted, _) => {
+                    owned.unstarted = owned.unstarted.saturating_add(1);
+                    // Not at once again and again where it cannot be.
+                    if owned.unstarted >= UNSTARTED_MAX {
+                        owned.denied.insert(from, (ctx.now, Denial::CannotStart));
+                        self.tell_aria(|aria, _, _| aria.avoid(job, from), ctx);
+                    }
+                    self.lose(job, from, ctx);
+                }
                 (Exit::Unstaged, _) => {
                     owned.unstaged = owned.unstaged.saturating_add(1);
                     if owned.unstaged < UNSTAGED_MAX {

@@ -17,7 +17,9 @@ use shoal_protocols::Shared;
 use shoal_protocols::node::{Action, Brief, Exit, Node, Outcome, Task};
 
 use super::layout::Layout;
-use super::words::{self, Answer, Ended, Hello, NAME_BYTES_MAX, Order, Request, VERSION, Word};
+use super::words::{
+    self, Answer, Ended, Hello, NAME_BYTES_MAX, Order, Request, VERSION, VERSION_OF_CELLS, Word,
+};
 use super::{Error, Setup};
 use crate::inbox::Completion;
 use crate::staging;
@@ -57,6 +59,8 @@ pub(super) struct Client {
     events: Sender<Event>,
     supervisor: Arc<AtomicU32>,
     line: Option<UnixStream>,
+    /// Which language the supervisor speaks.
+    speaks: u16,
     /// Counts connections, so that late words of an old one are known.
     number: u64,
     /// What was asked for and has not ended.
@@ -91,6 +95,7 @@ impl Client {
             events,
             supervisor,
             line: None,
+            speaks: 0,
             number: 0,
             waiting: BTreeMap::new(),
             out: Vec::new(),
@@ -174,6 +179,7 @@ impl Client {
         words::understood(welcome.version)?;
         line.set_read_timeout(None)?;
         self.supervisor.store(welcome.pid, Ordering::SeqCst);
+        self.speaks = welcome.version;
 
         let (events, number) = (self.events.clone(), self.number);
         thread::Builder::new().name("supervisor".to_owned()).spawn(move || {
@@ -355,6 +361,10 @@ impl Client {
                         return;
                     }
                 };
+                let walls = (self.setup.cells)(brief).map(Box::new);
+                let mut keep = self.setup.keep;
+                // Whom we do not trust is kept to what was granted, as far as the system can.
+                (keep.grouped, keep.capped) = (keep.grouped | walls.is_some(), keep.capped | walls.is_some());
                 let order = Order {
                     task,
                     work: job.work.clone(),
@@ -370,12 +380,21 @@ impl Client {
                     gpus: Some(job.resources.gpus),
                     peers: Some(brief.nodes.iter().map(name).collect()),
                     array_index: brief.index,
-                    keep: Some(self.setup.keep),
+                    keep: Some(keep),
                     prepared: brings_files(brief),
-                    walls: (self.setup.cells)(brief).map(Box::new),
+                    walls,
                     image,
                     secrets,
                 };
+                if order.is_confined() && self.speaks < VERSION_OF_CELLS {
+                    tracing::error!(
+                        "a task of job {} does not start: the supervisor is of an older version, and knows of no cells; it ends \
+                         when it has nothing to run",
+                        task.job
+                    );
+                    self.give_up(task, Exit::NotStarted);
+                    return;
+                }
                 Request::Start(Box::new(order)).write(&mut self.out);
             }
         }

@@ -189,6 +189,10 @@ pub fn prepared_of(home: &Path, task: Task) -> PathBuf {
 /// anything known before.
 pub fn can_run(job: &Job) -> io::Result<()> {
     let Work::Command(argv) = &job.work else { return Ok(()) };
+    // Its program is in the image.
+    if job.image().is_some() {
+        return Ok(());
+    }
     let Some(name) = argv.first() else { return Ok(()) };
     if name.contains('/') && !Path::new(name).is_absolute() {
         return Ok(());

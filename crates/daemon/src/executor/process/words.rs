@@ -25,7 +25,9 @@ use shoal_protocols::node::{Exit, Task};
 use crate::cell::{Secret, Walls};
 
 /// The language spoken here.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
+/// The first that knows of cells: an older supervisor would run every task without.
+pub(super) const VERSION_OF_CELLS: u16 = 2;
 /// The oldest that is still understood: who speaks an older one is not spoken to.
 pub(super) const VERSION_LEAST: u16 = 1;
 /// The most bytes of a payload: a job's script, arguments and environment with the names of all its nodes are smaller.

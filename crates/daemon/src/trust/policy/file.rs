@@ -200,10 +200,12 @@ fn cell_of(
     }
     let paths = Paths { read, write };
     match (isolate, paths == Paths::default()) {
-        (Some(false), false) => {
-            Err("`isolate = false` contradicts `read` and `write`, which are for jobs in cells".to_owned())
+        (Some(false), _) => {
+            Err("`isolate = false` says nothing: whose jobs run in cells whatever rules say is for \
+                                 `isolate` in node.toml to say; leave it out"
+                .to_owned())
         }
-        (Some(false) | None, true) => Ok(None),
+        (None, true) => Ok(None),
         (Some(true), _) | (None, false) => Ok(Some(paths)),
     }
 }

@@ -183,6 +183,11 @@ impl Policy {
         self.rules.iter().find(|rule| rule.line == line)?.cell.as_ref()
     }
 
+    /// Whether any rule has jobs run in cells.
+    pub fn demands(&self) -> bool {
+        self.rules.iter().any(|rule| rule.cell.is_some())
+    }
+
     /// Whether it depends on how many jobs a user has.
     pub fn counts(&self) -> bool {
         self.rules.iter().any(|rule| rule.limits.jobs.is_some())

@@ -1,5 +1,6 @@
 //! Tasks in cells: what their cells are made of, and how this program is spawned to make itself one.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use super::super::layout::Layout;
 use super::super::words::Order;
 use super::grants::Grant;
+use super::rubbish;
 use crate::cell::{self, CONFINE, Cell, Failure, SECRETS};
 
 /// How long a cell may take to stand.
@@ -24,7 +26,8 @@ pub(super) fn cell_of(
     grant: &Grant,
     layout: &Layout,
     program: PathBuf,
-    argv: Vec<OsString>,
+    argv: &[OsString],
+    variables: &BTreeMap<OsString, OsString>,
 ) -> io::Result<Cell> {
     let work = layout.attempt(order.task);
     let temporary = layout.temporary(order.task);
@@ -43,8 +46,17 @@ pub(super) fn cell_of(
         secrets: order.secrets.clone().unwrap_or_default(),
         image: order.image.as_ref().map(PathBuf::from),
         program,
-        argv,
+        argv: argv.to_vec(),
+        environment: variables.iter().map(|(name, value)| joined(name, value)).collect(),
+        gpus: grant.gpus.as_ref().is_some_and(|gpus| !gpus.is_empty()),
     })
+}
+
+fn joined(name: &OsStr, value: &OsStr) -> OsString {
+    let mut variable = name.to_owned();
+    variable.push("=");
+    variable.push(value);
+    variable
 }
 
 /// The program that runs tasks in images, looked for where the supervisor looks.
@@ -76,7 +88,7 @@ pub(super) fn settle(child: &mut Child, line: &UnixStream, cell: &Cell) -> Resul
 /// Removes what a cell has left of itself.
 pub(super) fn clear(layout: &Layout, order: shoal_protocols::node::Task) {
     let temporary = layout.temporary(order);
-    match fs::remove_dir_all(&temporary) {
+    match rubbish::remove(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             eprintln!("cannot remove {}, which stays: {error}", temporary.display());
         }

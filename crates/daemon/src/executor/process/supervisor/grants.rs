@@ -25,6 +25,8 @@ pub(super) struct Grants {
     /// The first of the users that tasks can be, if they can.
     users_first: Option<u32>,
     users: BTreeSet<u32>,
+    /// The last that was handed out, counted from the first.
+    user_last: u32,
     held: BTreeMap<Task, Held>,
 }
 
@@ -66,6 +68,7 @@ impl Grants {
             gpus: Pool::new(gpus),
             users_first: None,
             users: BTreeSet::new(),
+            user_last: USERS_EACH - 1,
             held: BTreeMap::new(),
         }
     }
@@ -95,10 +98,14 @@ impl Grants {
             held.cpus = parts;
         }
         if let Some(first) = self.users_first.filter(|_| order.is_confined()) {
+            // Round and round, so that what one has left behind is not the next one's.
+            let numbers = (1..=USERS_EACH).map(|more| first + (self.user_last + more) % USERS_EACH);
+            let user = numbers.into_iter().find(|user| !self.users.contains(user));
             // There are as many as tasks can run at once.
-            grant.user = (first..first + USERS_EACH).find(|user| !self.users.contains(user));
-            held.user = grant.user;
-            self.users.extend(grant.user);
+            let user = user.ok_or("no user is left that it could be")?;
+            self.user_last = user - first;
+            (grant.user, held.user) = (Some(user), Some(user));
+            self.users.insert(user);
         }
         self.held.insert(order.task, held);
         Ok(grant)
@@ -223,7 +230,7 @@ mod tests {
         assert_eq!(user(&mut grants, &confined(2)), Some(1_001));
         assert_eq!(user(&mut grants, &order(3, 0, 0)), None, "it is trusted");
         grants.give_back(confined(1).task);
-        assert_eq!(user(&mut grants, &confined(4)), Some(1_000));
+        assert_eq!(user(&mut grants, &confined(4)), Some(1_002), "not the one that was just given back");
         assert_eq!(user(&mut Grants::of(vec![], vec![]), &confined(5)), None);
     }
 

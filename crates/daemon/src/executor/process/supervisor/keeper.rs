@@ -425,7 +425,10 @@ impl Keeper {
     /// The task that an orphan belongs to, by its group, or by its environment if it has left that.
     fn task_of(&self, orphan: Pid) -> Option<Task> {
         let group = getpgid(Some(orphan)).ok().and_then(|group| self.groups.get(&group));
-        group.copied().or_else(|| system::task_of(orphan, self.layout.home()))
+        // One that says it belongs to a task that is not here does not say the truth.
+        let says =
+            || system::task_of(orphan, self.layout.home()).filter(|task| self.tasks.contains_key(task));
+        group.copied().or_else(says)
     }
 
     /// Closes the books on a task.

@@ -33,6 +33,7 @@ mod keeper;
 mod ledger;
 mod output;
 mod reaper;
+mod rubbish;
 mod spawner;
 mod survey;
 mod system;
@@ -150,6 +151,7 @@ fn supervise(home: &Path) -> Result<(), Error> {
     for task in ledger.open_tasks() {
         let reason = Some("its supervisor was killed".to_owned());
         ledger.end(ended(task, Exit::Lost, reason))?;
+        confine::clear(&layout, task);
     }
     ledger.sync()?;
 

@@ -4,6 +4,7 @@
 //! between fork and exec. So the program is looked up here: the standard library forks the slow way when the
 //! environment that it looks in is not its own.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -26,7 +27,7 @@ use super::super::layout::Layout;
 use super::super::words::Order;
 use super::grants::Grant;
 use super::groups::Groups;
-use super::{Event, STACK, confine, output, system};
+use super::{Event, STACK, confine, output, rubbish, system};
 use crate::cell::{self, Cell, Failure};
 use crate::machine::{self, gpu};
 
@@ -41,7 +42,12 @@ pub(in super::super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The most bytes of the list of a job's nodes: the system gives no program a longer variable than twice that.
 const NODELIST_BYTES_MAX: usize = 64 << 10;
 /// What a task sees of the supervisor's environment; all else is the job's own or ours.
-const INHERITED: [&str; 8] = ["HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+const INHERITED: [&str; 8] = ["LANG", "LC_ALL", "TZ", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"];
+/// How many of those one in a cell sees: the rest is about somebody else there.
+const INHERITED_IN_CELLS: usize = 3;
+
+/// Variables of a task.
+type Variables = BTreeMap<OsString, OsString>;
 
 const UNPOISONED: &str = "nothing panics while it holds this";
 
@@ -166,7 +172,7 @@ impl Shared {
                 Ok(Errand::Remove(task)) => {
                     confine::clear(&self.layout, task);
                     let folder = self.layout.attempt(task);
-                    match fs::remove_dir_all(&folder) {
+                    match rubbish::remove(&folder) {
                         Err(error) if error.kind() != io::ErrorKind::NotFound => {
                             eprintln!("cannot remove {}, which stays: {error}", folder.display());
                         }
@@ -222,97 +228,122 @@ impl Shared {
     fn prepare(&self, order: &Order, grant: &Grant) -> Result<Prepared, Failed> {
         let folder = self.layout.attempt(order.task);
         let [stdout, stderr] = self.make_folder(order, &folder)?;
+        // As the task sees it.
+        let seen = order.image.as_ref().map_or(&*folder, |_| Path::new(cell::WORK));
         let argv = match &order.work {
             Work::Command(argv) => argv.iter().map(OsString::from).collect(),
-            Work::Script(text) => write_script(&folder, text)
+            Work::Script(text) => write_script(&folder, seen, text)
                 .map_err(|error| not_started("write the script", &folder, &error))?,
         };
         let Some((name, arguments)) = argv.split_first() else {
             let nothing = io::Error::new(io::ErrorKind::NotFound, "the command is empty");
             return Err(cannot_run(&folder, "", &nothing));
         };
-        let environment = order.environment.as_deref();
-        let path = environment.and_then(|set| set.get("PATH")).map_or(&*self.path, OsStr::new);
-        let missing = |error| cannot_run(&folder, &name.to_string_lossy(), &error);
-        let program = match &order.image {
-            None => find(name, path, &folder).map_err(missing)?,
-            Some(root) => {
-                cell::find_inside(Path::new(root), name, path, &folder).map_err(missing)?;
-                confine::bubblewrap(&self.path).map_err(|error| not_started("find", &folder, &error))?
-            }
-        };
+        let variables = self.variables(order, grant, &folder, seen)?;
+        let path = variables.get(OsStr::new("PATH")).map_or(&*self.path, OsString::as_os_str);
+        let program = self.find_program(order, name, path, &folder)?;
 
-        let (mut command, line) = match order.is_confined() {
-            false => (Command::new(&program), None),
-            true => {
-                let (command, line) =
-                    confine::command().map_err(|error| not_started("make a cell in", &folder, &error))?;
-                (command, Some(line))
-            }
-        };
-        if line.is_none() {
-            command.arg0(name).args(arguments).stdin(Stdio::null());
-        }
-        command.current_dir(&folder).process_group(0).stdout(stdout).stderr(stderr);
-        command.env_clear().env("PATH", path);
-        command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.envs(environment.into_iter().flatten());
-        // Last: what says whose process this is must not be the job's to say.
-        self.describe(order, grant, &folder, &mut command)?;
         let keep = order.keep.unwrap_or_default();
         let grouped = (keep.grouped || keep.capped)
             && self.groups.make(order.task, keep, order.memory).map_err(|error| {
                 let reason = format!("cannot make its control group: {error}");
                 Failed { exit: Exit::NotStarted, reason }
             })?;
-        // Last of all: the folder is the task's from then on, with all that was put there.
-        let cell = line.map(|line| {
-            let cell = confine::cell_of(order, grant, &self.layout, program, argv);
-            cell.map(|cell| (cell, line)).map_err(|error| not_started("make a cell in", &folder, &error))
-        });
-        Ok(Prepared { command, cell: cell.transpose()?, folder, grouped })
+        let (mut command, cell) = if order.is_confined() {
+            // Last of all: the folder is the task's from then on, with all that was put there.
+            let (mut command, line) =
+                confine::command().map_err(|error| not_started("make a cell in", &folder, &error))?;
+            command.env_clear().envs(variables.iter().filter(|(name, _)| system::is_mark(name)));
+            let cell = confine::cell_of(order, grant, &self.layout, program, &argv, &variables);
+            (command, Some((cell.map_err(|error| not_started("make a cell in", &folder, &error))?, line)))
+        } else {
+            let mut command = Command::new(program);
+            command.arg0(name).args(arguments).stdin(Stdio::null()).env_clear().envs(&variables);
+            (command, None)
+        };
+        command.current_dir(&folder).process_group(0).stdout(stdout).stderr(stderr);
+        Ok(Prepared { command, folder, grouped, cell })
+    }
+
+    /// Where the program of a task lies; of one in an image, where that lies which runs it.
+    fn find_program(
+        &self,
+        order: &Order,
+        name: &OsStr,
+        path: &OsStr,
+        folder: &Path,
+    ) -> Result<PathBuf, Failed> {
+        let missing = |error| cannot_run(folder, &name.to_string_lossy(), &error);
+        if let Some(root) = &order.image {
+            cell::find_inside(Path::new(root), name, path).map_err(missing)?;
+            return confine::bubblewrap(&self.path).map_err(|error| not_started("find", folder, &error));
+        }
+        let Some(walls) = order.walls.as_deref().filter(|_| !name.as_encoded_bytes().contains(&b'/')) else {
+            return find(name, path, folder).map_err(missing);
+        };
+        // Places that its cell does not show are no places to it.
+        let places = std::env::split_paths(path).filter(|place| cell::is_shown(place, walls));
+        let shown = std::env::join_paths(places).unwrap_or_default();
+        find(name, &shown, folder).map_err(missing)
     }
 
     /// Tells a task who it is, what it has and who its fellows are.
-    fn describe(
+    fn variables(
         &self,
         order: &Order,
         grant: &Grant,
         folder: &Path,
-        command: &mut Command,
-    ) -> Result<(), Failed> {
-        command.env(system::MARK, self.layout.home());
-        command.env(system::JOB, order.task.job.to_string());
-        command.env(system::EPOCH, order.task.epoch.0.to_string());
-        command.env(system::RANK, order.task.rank.0.to_string());
-        command.env("SHOAL_NODES", order.nodes.to_string());
-        command.env("SHOAL_CORES", order.cores.to_string());
-        command.env("SHOAL_MEMORY", order.memory.as_bytes().to_string());
-        command.env("SHOAL_GPUS", order.gpus.unwrap_or_default().to_string());
+        seen: &Path,
+    ) -> Result<Variables, Failed> {
+        let mut variables = Variables::new();
+        let mut set = |name: &str, value: OsString| drop(variables.insert(name.into(), value));
+        set("PATH", self.path.clone());
+        let inherited = if order.is_confined() { INHERITED_IN_CELLS } else { INHERITED.len() };
+        for name in &INHERITED[..inherited] {
+            if let Some(value) = std::env::var_os(name) {
+                set(name, value);
+            }
+        }
+        if order.is_confined() {
+            set("HOME", seen.into());
+            set("TMPDIR", "/tmp".into());
+        }
+        for (name, value) in order.environment.iter().flat_map(|set| set.iter()) {
+            set(name, value.into());
+        }
+        // Last: what says whose process this is must not be the job's to say.
+        set(system::MARK, self.layout.home().into());
+        set(system::JOB, order.task.job.to_string().into());
+        set(system::EPOCH, order.task.epoch.0.to_string().into());
+        set(system::RANK, order.task.rank.0.to_string().into());
+        set("SHOAL_NODES", order.nodes.to_string().into());
+        set("SHOAL_CORES", order.cores.to_string().into());
+        set("SHOAL_MEMORY", order.memory.as_bytes().to_string().into());
+        set("SHOAL_GPUS", order.gpus.unwrap_or_default().to_string().into());
         let peers = order.peers.as_deref().unwrap_or_default();
         let list = peers.join(",");
         if list.len() <= NODELIST_BYTES_MAX {
-            command.env("SHOAL_NODELIST", list);
+            set("SHOAL_NODELIST", list.into());
         }
         if peers.len() > 1 {
             let path = folder.join("hostfile");
             fs::write(&path, peers.join("\n") + "\n").map_err(|error| not_started("write", &path, &error))?;
-            command.env("SHOAL_HOSTFILE", path);
+            set("SHOAL_HOSTFILE", seen.join("hostfile").into());
         }
         if order.secrets.is_some() {
-            command.env("SHOAL_SECRETS", folder.join(cell::SECRETS));
+            set("SHOAL_SECRETS", seen.join(cell::SECRETS).into());
         }
         if let Some(index) = order.array_index {
-            command.env("SHOAL_ARRAY_INDEX", index.to_string());
+            set("SHOAL_ARRAY_INDEX", index.to_string().into());
         }
         if let Some(cpus) = &grant.cpus {
             let numbers: Vec<String> = cpus.iter().map(usize::to_string).collect();
-            command.env("SHOAL_CPUS", numbers.join(","));
+            set("SHOAL_CPUS", numbers.join(",").into());
         }
-        if let Some(gpus) = &grant.gpus {
-            command.envs(gpu::variables(gpus));
+        for (name, value) in grant.gpus.iter().flat_map(|gpus| gpu::variables(gpus)) {
+            set(name.as_ref(), value.into());
         }
-        Ok(())
+        Ok(variables)
     }
 
     fn make_folder(&self, order: &Order, folder: &Path) -> Result<[File; 2], Failed> {
@@ -372,9 +403,9 @@ pub(in super::super) fn find(name: &OsStr, path: &OsStr, folder: &Path) -> io::R
 ///
 /// By the interpreter of its first line, as the system would. But the system refuses to run a file that anybody has open
 /// for writing, and a child that another thread forks at this moment has.
-fn write_script(folder: &Path, text: &str) -> io::Result<Vec<OsString>> {
-    let path = folder.join("script");
-    File::create_new(&path)?.write_all(text.as_bytes())?;
+fn write_script(folder: &Path, seen: &Path, text: &str) -> io::Result<Vec<OsString>> {
+    File::create_new(folder.join("script"))?.write_all(text.as_bytes())?;
+    let path = seen.join("script");
     let first = text.lines().next().unwrap_or_default();
     let interpreter = first.strip_prefix("#!").map(str::trim).filter(|line| !line.is_empty());
     let (program, argument) = match interpreter.unwrap_or("/bin/sh").split_once([' ', '\t']) {
@@ -400,10 +431,11 @@ fn unsettled(folder: &Path, cell: &Cell, failure: Failure) -> Failed {
             Failed { exit: Exit::NotStarted, reason }
         }
         Failure::Program { errno, said } => {
-            let kind =
-                errno.map_or(io::ErrorKind::NotFound, |errno| io::Error::from_raw_os_error(errno).kind());
+            let error = errno.map_or(io::ErrorKind::NotFound.into(), io::Error::from_raw_os_error);
+            // By the system's own number, while what is told may be more.
+            let exit = exit_for(&error);
             let name = cell.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            cannot_run(folder, &name, &io::Error::new(kind, said))
+            Failed { exit, ..cannot_run(folder, &name, &io::Error::new(error.kind(), said)) }
         }
     }
 }
@@ -439,7 +471,7 @@ mod tests {
     fn first_line_of_a_script_is_read_as_the_system_reads_it() {
         let read = |text: &str| {
             let folder = tempfile::tempdir().unwrap();
-            let argv = write_script(folder.path(), text).unwrap();
+            let argv = write_script(folder.path(), folder.path(), text).unwrap();
             let (script, interpreter) = argv.split_last().unwrap();
             assert_eq!(fs::read_to_string(script).unwrap(), text);
             interpreter.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender, SyncSender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shoal_protocols::node::Task;
 
@@ -38,10 +38,12 @@ pub(super) fn start(events: &SyncSender<Event>) -> io::Result<Sender<Word>> {
     let thread = thread::Builder::new().name("survey".to_owned()).stack_size(STACK);
     thread.spawn(move || {
         let mut tasks: BTreeMap<Task, (Vec<PathBuf>, u64)> = BTreeMap::new();
+        let mut next = Instant::now() + LOOK;
         loop {
             let word = match tasks.is_empty() {
                 true => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => inbox.recv_timeout(LOOK),
+                // However many come and go meanwhile.
+                false => inbox.recv_timeout(next.saturating_duration_since(Instant::now())),
             };
             match word {
                 Ok(Word::Watch(task, folders, most)) => drop(tasks.insert(task, (folders, most))),
@@ -51,6 +53,7 @@ pub(super) fn start(events: &SyncSender<Event>) -> io::Result<Sender<Word>> {
                     let beyond =
                         |(_, (folders, most)): &(&Task, &(Vec<PathBuf>, u64))| takes(folders, *most) > *most;
                     let full: Vec<Task> = tasks.iter().filter(beyond).map(|(task, _)| *task).collect();
+                    next = Instant::now() + LOOK;
                     for task in full {
                         tasks.remove(&task);
                         if events.send(Event::Full(task)).is_err() {
@@ -69,8 +72,14 @@ fn takes(folders: &[PathBuf], most: u64) -> u64 {
     let (mut bytes, mut files) = (0_u64, 0);
     let mut open = folders.to_vec();
     while let Some(folder) = open.pop() {
-        // What is gone meanwhile takes nothing.
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            // What is gone meanwhile takes nothing.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            // What cannot be looked into, or lies too deep, was made so that it is not counted.
+            Err(_) => return u64::MAX,
+        };
+        for entry in entries.flatten() {
             let Ok(facts) = entry.metadata() else { continue };
             files += 1;
             bytes = bytes.saturating_add((facts.blocks() * 512).max(FILE_LEAST));

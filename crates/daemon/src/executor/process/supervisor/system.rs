@@ -20,6 +20,11 @@ pub(super) const JOB: &str = "SHOAL_JOB_ID";
 pub(super) const EPOCH: &str = "SHOAL_EPOCH";
 pub(super) const RANK: &str = "SHOAL_RANK";
 
+/// Whether a variable says whose a process is.
+pub(super) fn is_mark(name: &OsStr) -> bool {
+    [MARK, JOB, EPOCH, RANK].iter().any(|mark| name == *mark)
+}
+
 /// Between two looks at strays that were killed.
 const PAUSE: Duration = Duration::from_millis(5);
 
