@@ -8,11 +8,14 @@ use shoal_model::units::SpanText;
 use shoal_model::{Digest, Envelope, Span};
 use ureq::http::Response;
 use ureq::typestate::{WithBody, WithoutBody};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Body, RequestBuilder};
 
+use crate::certificate::{self, Fingerprint, Pinned};
 use crate::files::{FileList, Held};
 use crate::grid::{CalendarView, Doctor, Info, Leaving, NodeList, Ticket};
-use crate::home::{Home, HomeError};
+use crate::home::{Home, HomeError, Reached};
 use crate::job::{JobPage, JobStatus, Until, Why};
 use crate::logs::LogQuery;
 use crate::problem::Problem;
@@ -31,6 +34,7 @@ pub struct Client {
     base: String,
     bearer: String,
     home: Home,
+    certificate: Option<Fingerprint>,
 }
 
 /// Why there is no answer, or not the one that was hoped for.
@@ -53,6 +57,9 @@ pub enum ClientError {
         /// What it says.
         problem: Box<Problem>,
     },
+    /// Somebody else is there, or the node has a new certificate.
+    #[error("who answers there does not show the certificate {0}, so nothing was said to it")]
+    OtherCertificate(Fingerprint),
     /// The connection broke.
     #[error("the node does not answer: {0}")]
     Broken(String),
@@ -81,7 +88,7 @@ impl Client {
             HomeError::NotRunning(_) => ClientError::NotRunning { home: home.clone() },
             error => ClientError::Home(error),
         };
-        let address = home.address().map_err(wrong)?;
+        let Reached { address, certificate } = home.reached().map_err(wrong)?;
         let token = home.token().map_err(wrong)?;
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -91,7 +98,14 @@ impl Client {
             .build();
         let bearer = format!("Bearer {token}");
         let base = format!("http://{address}{PREFIX}");
-        Ok(Client { agent: Agent::new_with_config(config), base, bearer, home: home.clone() })
+        let agent = match certificate {
+            None => Agent::new_with_config(config),
+            Some(certificate) => {
+                let connector = TcpConnector::default().chain(Pinned::new(certificate));
+                Agent::with_parts(config, connector, DefaultResolver::default())
+            }
+        };
+        Ok(Client { agent, base, bearer, home: home.clone(), certificate })
     }
 
     /// The folder of the node.
@@ -319,6 +333,9 @@ impl Client {
             // A file that a killed node left behind.
             ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 ClientError::NotRunning { home: self.home.clone() }
+            }
+            ureq::Error::Io(ref io) if certificate::is_other(io) && self.certificate.is_some() => {
+                self.certificate.map_or(ClientError::Broken(error.to_string()), ClientError::OtherCertificate)
             }
             error => ClientError::Broken(error.to_string()),
         })?;

@@ -5,6 +5,7 @@
 //!
 //! The [`Client`] knows no async runtime: a command that asks one question and ends must start in no time.
 
+pub mod certificate;
 pub mod client;
 pub mod files;
 pub mod grid;
@@ -16,13 +17,14 @@ pub mod secret;
 pub mod trust;
 pub mod usage;
 
+pub use certificate::Fingerprint;
 pub use client::{Client, ClientError, JobQuery};
 pub use files::{FileList, FileView, Held, LeftOut, Unmatched};
 pub use grid::{
     CalendarView, Check, Doctor, Info, Leaving, MachineView, NodeList, NodeView, QueueLevel, ReservationView,
     Ticket,
 };
-pub use home::{Home, HomeError};
+pub use home::{Home, HomeError, Reached};
 pub use job::{
     EventView, JobForm, JobPage, JobStatus, OutputsView, Planned, Refusals, State, TaskStatus, UnknownState,
     Until, Why,

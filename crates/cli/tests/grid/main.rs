@@ -9,5 +9,7 @@ mod jobs;
 mod lives;
 mod more;
 mod recipes;
+mod remote;
 mod several;
+mod strangers;
 mod trust;
