@@ -182,6 +182,7 @@ impl From<ClientError> for Error {
             ClientError::OtherCertificate(_) => Error::internal(error.to_string())
                 .hint("somebody may have put another machine in its place: ask the node's owner")
                 .hint("if it has a new certificate, tell this folder with `shoal connect`"),
+            ClientError::Unsigned(_) => Error::config(error.to_string()),
             ClientError::Broken(_) | ClientError::Nonsense(_) => Error::internal(error.to_string()),
         }
     }

@@ -38,7 +38,7 @@ use crate::machine;
 use crate::membership::{Grid, GridError, Ticket, TicketError};
 use crate::network::quic::{self, JoinError};
 use crate::service::history::History;
-use crate::service::{Parts, Service, Setting};
+use crate::service::{OPEN_PER_USER, Parts, Service, Setting};
 use crate::settings::{GridSettings, MachineSettings, Settings, SettingsError};
 use crate::staging::Staging;
 use crate::store::sqlite::Sqlite;
@@ -311,7 +311,19 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         described.name.clone().or_else(|| machine::host(Path::new("/"))).unwrap_or_else(|| me.to_string());
     let (recipe, limit_default) = (recipe.name(), settings.limit_default());
     let room = Room::of(lock.home());
-    let setting = Setting { me, name, home: folder, machine, recipe, limit_default, clock, started, room };
+    let open_per_user = settings.jobs.open_per_user.unwrap_or(OPEN_PER_USER);
+    let setting = Setting {
+        me,
+        name,
+        home: folder,
+        machine,
+        recipe,
+        limit_default,
+        open_per_user,
+        clock,
+        started,
+        room,
+    };
     let mailbox = running.mailbox().clone();
     let (elsewhere, tickets) = (Arc::clone(&peers) as _, peers as _);
     staging.tidy_up(mailbox.clone());

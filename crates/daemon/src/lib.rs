@@ -80,6 +80,7 @@ pub mod inbox;
 pub mod machine;
 pub mod membership;
 pub mod network;
+mod places;
 pub mod service;
 pub mod settings;
 pub mod staging;

@@ -15,6 +15,9 @@
 //! key = "/etc/ssl/node7.key"
 //! requests_per_second = 20000    # of all who show the token
 //!
+//! [jobs]
+//! open_per_user = 250000     # jobs of one user that have not ended, of those accepted here: who has more adds none
+//!
 //! [tasks]                    # how tasks are kept to what they were granted
 //! pin = true                 # processors of their own; as it stands, where the node has all of the machine's cores
 //! group = false              # a control group for each, where the system lets us make one
@@ -61,6 +64,9 @@ pub struct Settings {
     /// How programs reach it.
     #[serde(skip_serializing_if = "is_default")]
     pub http: HttpSettings,
+    /// What users may have here.
+    #[serde(skip_serializing_if = "is_default")]
+    pub jobs: JobSettings,
     /// How tasks are kept to what they were granted.
     #[serde(skip_serializing_if = "is_default")]
     pub tasks: TaskSettings,
@@ -102,6 +108,15 @@ pub struct NetworkSettings {
     /// Where others find it, if that is not where it listens.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advertise: Vec<SocketAddr>,
+}
+
+/// What users may have at a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JobSettings {
+    /// Jobs of one user that have not ended, those of arrays included: who has so many adds none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_per_user: Option<u64>,
 }
 
 /// How programs reach a node.
@@ -328,8 +343,15 @@ mod tests {
         let network = NetworkSettings { listen: "127.0.0.1:7".parse().ok(), ..NetworkSettings::default() };
         let tasks = TaskSettings { pin: Some(false), ..TaskSettings::default() };
         let http = HttpSettings { listen: "192.0.2.7:4434".parse().ok(), ..HttpSettings::default() };
-        let settings =
-            Settings { recipe: Some("asap".to_owned()), time: None, network, http, tasks, machine };
+        let settings = Settings {
+            recipe: Some("asap".to_owned()),
+            time: None,
+            network,
+            http,
+            tasks,
+            machine,
+            ..Settings::default()
+        };
         settings.save(folder.path()).unwrap();
         assert_eq!(Settings::load(folder.path()).unwrap(), Some(settings));
         fs::write(folder.path().join("node.toml"), "recipe = 'asap'\ncroes = 3\n").unwrap();

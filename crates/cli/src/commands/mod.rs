@@ -23,7 +23,7 @@ mod status;
 mod submit;
 mod supervise;
 mod ticket;
-mod user;
+pub mod user;
 mod wait;
 mod why;
 

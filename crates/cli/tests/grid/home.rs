@@ -230,7 +230,11 @@ pub fn joined(first: &Node) -> Node {
 /// The same, started with these flags.
 pub fn joined_with(first: &Node, flags: &[&str]) -> Node {
     let ticket = first.says(&["ticket"]);
+    // Who sits at one of them sits at both.
+    let keys = |home: PathBuf| home.with_extension("user");
+    std::fs::create_dir_all(keys(first.home())).unwrap();
     let node = Node::start(&[&["--join", ticket.trim()], flags].concat());
+    std::os::unix::fs::symlink(keys(first.home()), keys(node.home())).unwrap();
     wait_until("the two know each other", || {
         let knows = |node: &Node| node.json(&["nodes"])["nodes"].as_array().map_or(0, Vec::len) >= 2;
         (knows(first) && knows(&node)).then_some(())

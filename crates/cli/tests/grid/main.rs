@@ -3,6 +3,7 @@
 mod bad_input;
 mod demo;
 mod files;
+mod flood;
 mod home;
 mod interface;
 mod jobs;
@@ -10,6 +11,7 @@ mod lives;
 mod more;
 mod recipes;
 mod remote;
+mod rights;
 mod several;
 mod strangers;
 mod trust;

@@ -14,8 +14,8 @@ use shoal_api::Problem;
 
 use super::limits::Limits;
 use super::metrics::Metrics;
-use super::places::Place;
 use super::slow::Paced;
+use crate::places::Place;
 use crate::service::Wrong;
 
 /// The longest that an answer may take to begin. Who asks to wait is answered before.

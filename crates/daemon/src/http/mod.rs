@@ -14,7 +14,6 @@ mod jobs;
 mod limits;
 mod metrics;
 mod node;
-mod places;
 mod serve;
 mod slow;
 pub mod tls;
@@ -42,8 +41,7 @@ use crate::service::{Service, Wrong};
 
 pub use guard::{Door, REQUEST_TIME_MAX};
 pub use limits::{ADDRESSES_MAX, REFUSALS_BURST, REFUSALS_PER_SECOND, REQUESTS_PER_SECOND};
-pub use places::{CONNECTIONS_MAX, STRANGERS_MAX};
-pub use serve::{HANDSHAKE_TIME_MAX, HEAD_TIME_MAX, serve};
+pub use serve::{CONNECTIONS_MAX, HANDSHAKE_TIME_MAX, HEAD_TIME_MAX, STRANGERS_MAX, serve};
 pub use slow::BODY_PAUSE_MAX;
 
 /// The most bytes of a request: an envelope in JSON is somewhat longer than its own encoding.
@@ -145,7 +143,11 @@ impl IntoResponse for Reply {
 
 impl IntoResponse for Wrong {
     fn into_response(self) -> Response {
-        self.reply().into_response()
+        let mut response = self.reply().into_response();
+        if self.status == 429 {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
     }
 }
 

@@ -19,8 +19,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use super::places::{Place, Places};
+use crate::places::{Place, Places};
 
+/// Connections at once of who has shown the token.
+pub const CONNECTIONS_MAX: usize = 1_024;
+/// Connections at once of who has not.
+pub const STRANGERS_MAX: usize = 256;
+/// No more than this part of the files that the system lets this program open are connections of either kind.
+const FILES_PART: usize = 4;
 /// The longest that the head of a request may take, and that a connection may say nothing: longer than clients keep one.
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(20);
 /// The longest that a TLS handshake may take.
@@ -38,7 +44,8 @@ pub async fn serve(
     end: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let files = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
-    let places = Places::new(files.map_or(u64::MAX, |(soft, _)| soft));
+    let part = files.map_or(usize::MAX, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX)) / FILES_PART;
+    let places = Places::new(CONNECTIONS_MAX.min(part).max(8), STRANGERS_MAX.min(part).max(8));
     let (closing, _) = watch::channel(false);
     tokio::pin!(end);
     loop {

@@ -108,6 +108,14 @@ pub enum Denial {
     #[n(11)]
     #[error("what was asked of it is not what the job's user has signed")]
     NotAsSigned,
+    /// The job was signed for another grid, or for none.
+    #[n(12)]
+    #[error("it was not signed for this grid")]
+    ForeignJob,
+    /// The job was signed too long ago.
+    #[n(13)]
+    #[error("it was signed too long ago, or by a clock that is far ahead")]
+    Stale,
 }
 
 /// The gate of a node; without a judge it is open, as in simulations that are not about it.

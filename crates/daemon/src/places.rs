@@ -1,7 +1,7 @@
-//! Room for connections: strangers make way for newcomers, and who has shown the token stays.
+//! Room for connections: strangers make way for newcomers, and who has shown who he is stays.
 //!
 //! ```text
-//! connects ──▶ stranger ──shows the token──▶ known
+//! connects ──▶ stranger ──shows who he is──▶ known
 //!                 │ too many: the one that came first, of the address that has most, is closed
 //! ```
 //!
@@ -14,17 +14,10 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-/// Connections at once of who has shown the token.
-pub const CONNECTIONS_MAX: usize = 1_024;
-/// Connections at once of who has not.
-pub const STRANGERS_MAX: usize = 256;
-/// No more than this part of the files that the system lets this program open are connections of either kind.
-const FILES_PART: usize = 4;
-
 const UNPOISONED: &str = "nothing panics while it counts";
 
 /// All connections.
-pub(super) struct Places {
+pub(crate) struct Places {
     known_max: usize,
     strangers_max: usize,
     taken: Mutex<Taken>,
@@ -42,7 +35,7 @@ struct Taken {
 }
 
 /// A connection's place.
-pub(super) struct Place {
+pub(crate) struct Place {
     places: Arc<Places>,
     number: u64,
     from: IpAddr,
@@ -76,10 +69,14 @@ impl Taken {
 }
 
 impl Places {
-    pub fn new(files: u64) -> Arc<Places> {
-        let part = usize::try_from(files).unwrap_or(usize::MAX) / FILES_PART;
-        let (known_max, strangers_max) = (CONNECTIONS_MAX.min(part).max(8), STRANGERS_MAX.min(part).max(8));
+    /// Room for so many who are known, and so many who are not.
+    pub fn new(known_max: usize, strangers_max: usize) -> Arc<Places> {
         Arc::new(Places { known_max, strangers_max, taken: Mutex::default() })
+    }
+
+    /// How many strangers there are.
+    pub fn strangers(&self) -> usize {
+        self.taken.lock().expect(UNPOISONED).strangers
     }
 
     /// A place for a stranger; another may have to leave for it.
@@ -109,7 +106,7 @@ impl Place {
         self.from
     }
 
-    /// The token was shown: it stays. False if too many do already.
+    /// It is known who this is: it stays. False if too many do already.
     pub fn stays(&self) -> bool {
         if self.known.load(Ordering::Relaxed) {
             return true;
@@ -163,7 +160,7 @@ mod tests {
 
     #[test]
     fn newcomer_has_the_place_of_the_first_of_those_who_are_most() {
-        let places = Places::new(32);
+        let places = Places::new(8, 8);
         let lone = places.enter(address(2), AT);
         let many: Vec<_> = (0..7).map(|_| places.enter(address(1), AT)).collect();
         assert!(!many.iter().any(|place| left(place)));
@@ -172,8 +169,8 @@ mod tests {
     }
 
     #[test]
-    fn who_has_shown_the_token_stays_whoever_comes() {
-        let places = Places::new(32);
+    fn who_is_known_stays_whoever_comes() {
+        let places = Places::new(8, 8);
         let known: Vec<_> = (0..8).map(|_| places.enter(address(1), AT)).collect();
         assert!(known.iter().all(|place| place.stays() && place.stays()));
         let strangers: Vec<_> = (0..1_000).map(|_| places.enter(address(1), AT)).collect();
