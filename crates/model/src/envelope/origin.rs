@@ -128,5 +128,5 @@ mod tests {
         assert_eq!(sealed(old, 3).authorship(), None);
     }
 
-    const SEALED_ID: &str = "SEALED_ID_HERE";
+    const SEALED_ID: &str = "ca4d00746afc2ff62eec520cb6e1ddba";
 }
