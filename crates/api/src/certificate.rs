@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(text, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(text.parse(), Ok(fingerprint));
         let digits: Vec<&str> =
-            text[7..].as_bytes().chunks(2).map(|two| str::from_utf8(two).unwrap()).collect();
+            text.as_bytes()[7..].chunks(2).map(|two| str::from_utf8(two).unwrap()).collect();
         assert_eq!(format!("sha256:{}", digits.join(":").to_uppercase()).parse(), Ok(fingerprint));
         for wrong in ["", "sha256:", &text[..20], &text[7..], "sha256:zz", &format!("{text}00"), "sha1:ab"] {
             assert_eq!(wrong.parse::<Fingerprint>(), Err(NoFingerprint), "{wrong}");

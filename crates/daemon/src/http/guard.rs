@@ -94,7 +94,7 @@ impl Guard {
     }
 
     /// The same, and counts how often who asks is heard or refused.
-    fn admit(&self, request: &Request) -> Result<(), Response> {
+    fn admit(&self, request: &Request) -> Result<(), Box<Response>> {
         let place = request.extensions().get::<Arc<Place>>();
         let authority = request.uri().authority().map(|authority| authority.as_str());
         let from = place.map_or(IpAddr::from([127, 0, 0, 1]), |place| place.from());
@@ -103,13 +103,14 @@ impl Guard {
                 Ok(()) => wrong.into_response(),
                 Err(wait) => too_many("too many requests of this address were refused", wait),
             };
-            return Err(closed(response));
+            return Err(Box::new(closed(response)));
         }
         if !place.is_none_or(|place| place.stays()) {
             let wrong = Wrong::unavailable("too many connections are open; close some, or try again");
-            return Err(closed(wrong.into_response()));
+            return Err(Box::new(closed(wrong.into_response())));
         }
-        self.limits.known(Instant::now()).map_err(|wait| too_many("too many requests in a second", wait))
+        let late = |wait| Box::new(too_many("too many requests in a second", wait));
+        self.limits.known(Instant::now()).map_err(late)
     }
 }
 
@@ -140,7 +141,7 @@ pub(super) async fn check(State(guard): State<Arc<Guard>>, request: Request, nex
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let response = match guard.admit(&request) {
-        Err(response) => response,
+        Err(response) => *response,
         Ok(()) => answer(request, next).await,
     };
     let path = path.unwrap_or_else(|| "other".to_owned());
