@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -9,22 +10,29 @@ use shoal_model::units::SpanText;
 use shoal_model::{Digest, Envelope, JobId, Span};
 use ureq::http::Response;
 use ureq::typestate::{WithBody, WithoutBody};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Body, RequestBuilder};
 
+use crate::certificate::{self, Fingerprint, Pinned};
 use crate::files::{FileList, Held};
 use crate::grid::{CalendarView, Doctor, Info, Leaving, NodeList, Ticket};
-use crate::home::{Home, HomeError};
+use crate::home::{Home, HomeError, Reached};
 use crate::job::{JobPage, JobStatus, Until, Why};
 use crate::logs::LogQuery;
 use crate::problem::Problem;
 use crate::trust::{OrganisationForm, Reach, RevokeForm, Text, TrustView, VouchForm};
 use crate::usage::UsageView;
-use crate::{ENVELOPE, PREFIX};
+use crate::{DEMAND, ENVELOPE, PREFIX};
 
 /// How long an answer may take, beyond what was asked to be waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most bytes of an answer that is read at once.
 const ANSWER_MAX: u64 = 64 << 20;
+
+/// Signs what a user wants done about a job of a grid: the grid's key, the job, and the verb as the path calls it. Nothing,
+/// where there is no key to sign with.
+pub type Signs = Box<dyn Fn(&str, JobId, &str) -> Result<Option<String>, String> + Send + Sync>;
 
 /// A node to ask.
 pub struct Client {
@@ -32,6 +40,10 @@ pub struct Client {
     base: String,
     bearer: String,
     home: Home,
+    certificate: Option<Fingerprint>,
+    signs: Option<Signs>,
+    /// Known after it was asked for once.
+    grid: OnceLock<String>,
 }
 
 /// Why there is no answer, or not the one that was hoped for.
@@ -54,6 +66,12 @@ pub enum ClientError {
         /// What it says.
         problem: Box<Problem>,
     },
+    /// Somebody else is there, or the node has a new certificate.
+    #[error("who answers there does not show the certificate {0}, so nothing was said to it")]
+    OtherCertificate(Fingerprint),
+    /// What must be signed cannot be.
+    #[error("{0}")]
+    Unsigned(String),
     /// The connection broke.
     #[error("the node does not answer: {0}")]
     Broken(String),
@@ -82,7 +100,7 @@ impl Client {
             HomeError::NotRunning(_) => ClientError::NotRunning { home: home.clone() },
             error => ClientError::Home(error),
         };
-        let address = home.address().map_err(wrong)?;
+        let Reached { address, certificate } = home.reached().map_err(wrong)?;
         let token = home.token().map_err(wrong)?;
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -92,7 +110,48 @@ impl Client {
             .build();
         let bearer = format!("Bearer {token}");
         let base = format!("http://{address}{PREFIX}");
-        Ok(Client { agent: Agent::new_with_config(config), base, bearer, home: home.clone() })
+        let agent = match certificate {
+            None => Agent::new_with_config(config),
+            Some(certificate) => {
+                let connector = TcpConnector::default().chain(Pinned::new(certificate));
+                Agent::with_parts(config, connector, DefaultResolver::default())
+            }
+        };
+        let (home, grid) = (home.clone(), OnceLock::new());
+        Ok(Client { agent, base, bearer, home, certificate, signs: None, grid })
+    }
+
+    /// The same, and what only a job's own user may is signed.
+    pub fn signing(self, signs: Signs) -> Client {
+        Client { signs: Some(signs), ..self }
+    }
+
+    /// The key of the node's grid.
+    pub fn grid(&self) -> Result<&str, ClientError> {
+        if let Some(grid) = self.grid.get() {
+            return Ok(grid);
+        }
+        let grid = self.trusted()?.grid;
+        Ok(self.grid.get_or_init(|| grid))
+    }
+
+    /// The same request with what the user has signed, if there is a key to sign with.
+    fn demand<B>(
+        &self,
+        request: RequestBuilder<B>,
+        job: &str,
+        verb: &str,
+    ) -> Result<RequestBuilder<B>, ClientError> {
+        let Some(signs) = &self.signs else { return Ok(request) };
+        // A shortened id is no id: what is signed names the job.
+        let id = match job.parse::<JobId>() {
+            Ok(id) => id,
+            Err(_) => self.job(job)?.id,
+        };
+        match signs(self.grid()?, id, verb).map_err(ClientError::Unsigned)? {
+            Some(demand) => Ok(request.header(DEMAND, demand)),
+            None => Ok(request),
+        }
     }
 
     /// The folder of the node.
@@ -123,17 +182,17 @@ impl Client {
 
     /// Takes a job back.
     pub fn cancel(&self, job: &str) -> Result<JobStatus, ClientError> {
-        self.read(self.post(&self.of_job(job, "/cancel")).send_empty())
+        self.read(self.demand(self.post(&self.of_job(job, "/cancel")), job, "cancel")?.send_empty())
     }
 
     /// Holds a job back.
     pub fn hold(&self, job: &str) -> Result<JobStatus, ClientError> {
-        self.read(self.post(&self.of_job(job, "/hold")).send_empty())
+        self.read(self.demand(self.post(&self.of_job(job, "/hold")), job, "hold")?.send_empty())
     }
 
     /// Lets a job go on that was held back.
     pub fn release(&self, job: &str) -> Result<JobStatus, ClientError> {
-        self.read(self.post(&self.of_job(job, "/release")).send_empty())
+        self.read(self.demand(self.post(&self.of_job(job, "/release")), job, "release")?.send_empty())
     }
 
     /// Why a job is where it is.
@@ -155,7 +214,8 @@ impl Client {
 
     /// An output of a job, to be read to its end; with `follow`, that is the job's.
     pub fn logs(&self, job: &str, query: &LogQuery) -> Result<impl Read + use<>, ClientError> {
-        let mut request = self.get(&self.of_job(job, "/logs")).query("stream", query.stream.name());
+        let request = self.demand(self.get(&self.of_job(job, "/logs")), job, "logs")?;
+        let mut request = request.query("stream", query.stream.name());
         request = request.query("rank", query.rank.to_string()).query("offset", query.offset.to_string());
         if let Some(epoch) = query.epoch {
             request = request.query("epoch", epoch.to_string());
@@ -197,7 +257,7 @@ impl Client {
 
     /// The outputs of a job.
     pub fn files(&self, job: &str) -> Result<FileList, ClientError> {
-        self.read(self.get(&self.of_job(job, "/files")).call())
+        self.read(self.demand(self.get(&self.of_job(job, "/files")), job, "files")?.call())
     }
 
     /// The bytes of a file from one on; `holders` should have it.
@@ -327,6 +387,9 @@ impl Client {
             // A file that a killed node left behind.
             ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 ClientError::NotRunning { home: self.home.clone() }
+            }
+            ureq::Error::Io(ref io) if certificate::is_other(io) && self.certificate.is_some() => {
+                self.certificate.map_or(ClientError::Broken(error.to_string()), ClientError::OtherCertificate)
             }
             error => ClientError::Broken(error.to_string()),
         })?;

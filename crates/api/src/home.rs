@@ -1,16 +1,17 @@
 //! A node's folder, as far as a client needs it: where it is, and how to reach the node that runs in it.
 //!
 //! ```text
-//! address   where the node listens, while it runs
+//! address   where the node listens, while it runs; with the fingerprint of its certificate where it speaks TLS
 //! token     what a client must show; only its owner can read it
 //! ```
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use crate::certificate::Fingerprint;
 
 /// The variable that names the folder.
 pub const VARIABLE: &str = "SHOAL_HOME";
@@ -24,6 +25,36 @@ const SMALL: u64 = 256;
 /// A node's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home(PathBuf);
+
+/// How a node is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// Where: a host and a port, as in `127.0.0.1:4000`.
+    pub address: String,
+    /// The certificate that it shows there; none where it speaks plain HTTP, on this machine.
+    pub certificate: Option<Fingerprint>,
+}
+
+impl Reached {
+    /// Reads what a folder or a user says.
+    fn read(text: &str) -> Option<Reached> {
+        let mut words = text.split_whitespace();
+        let (address, certificate) = (words.next()?, words.next());
+        let (host, port) = address.rsplit_once(':')?;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_[]:".contains(&byte);
+        if host.is_empty()
+            || !host.bytes().all(plain)
+            || port.parse::<u16>().is_err()
+            || words.next().is_some()
+        {
+            return None;
+        }
+        let certificate = certificate.map(str::parse).transpose().ok()?;
+        // What is not encrypted does not leave this machine.
+        let local = address.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
+        (local || certificate.is_some()).then(|| Reached { address: address.to_owned(), certificate })
+    }
+}
 
 /// Why a folder is of no use.
 #[derive(Debug, thiserror::Error)]
@@ -90,11 +121,11 @@ impl Home {
         made.map_err(self.wrong("make the folder", &self.0))
     }
 
-    /// Where the node in this folder listens.
-    pub fn address(&self) -> Result<SocketAddr, HomeError> {
+    /// How the node of this folder is reached.
+    pub fn reached(&self) -> Result<Reached, HomeError> {
         let path = self.0.join("address");
         let text = self.read(&path)?;
-        text.trim().parse().map_err(|_| HomeError::Nonsense { path, what: "an address" })
+        Reached::read(&text).ok_or(HomeError::Nonsense { path, what: "an address" })
     }
 
     /// What a client must show.
@@ -112,9 +143,14 @@ impl Home {
         Ok(token.to_owned())
     }
 
-    /// Says where the node listens.
-    pub fn publish(&self, address: SocketAddr) -> Result<(), HomeError> {
-        self.write("address", &address.to_string())
+    /// Says how the node is reached.
+    pub fn publish(&self, reached: &Reached) -> Result<(), HomeError> {
+        let Reached { address, certificate } = reached;
+        let text = certificate.map_or_else(|| address.clone(), |shown| format!("{address} {shown}"));
+        if Reached::read(&text).as_ref() != Some(reached) {
+            return Err(HomeError::Nonsense { path: self.0.join("address"), what: "an address" });
+        }
+        self.write("address", &text)
     }
 
     /// Nobody listens any more.
@@ -189,16 +225,38 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::choose(Some(&folder.path().join("new"))).unwrap();
         home.create().unwrap();
-        assert!(matches!(home.address(), Err(HomeError::NotRunning(_))));
-        let address = "127.0.0.1:4000".parse().unwrap();
-        home.publish(address).unwrap();
+        assert!(matches!(home.reached(), Err(HomeError::NotRunning(_))));
+        let here = Reached { address: "127.0.0.1:4000".to_owned(), certificate: None };
+        home.publish(&here).unwrap();
         home.keep_token("0123456789abcdef0123").unwrap();
-        assert_eq!(home.address().unwrap(), address);
+        assert_eq!(home.reached().unwrap(), here);
+        let certificate = Some(Fingerprint::of(b"certificate"));
+        let there = Reached { address: "node7.lab.example:4434".to_owned(), certificate };
+        home.publish(&there).unwrap();
+        assert_eq!(home.reached().unwrap(), there);
         assert_eq!(home.token().unwrap(), "0123456789abcdef0123");
         let mode = fs::metadata(home.path().join("token")).unwrap().mode();
         assert_eq!(mode & 0o777, PRIVATE_FILE);
         home.withdraw();
-        assert!(matches!(home.address(), Err(HomeError::NotRunning(_))));
+        assert!(matches!(home.reached(), Err(HomeError::NotRunning(_))));
+    }
+
+    #[test]
+    fn address_of_another_machine_needs_a_certificate() {
+        let fingerprint = Fingerprint::of(b"certificate");
+        for (text, fine) in [
+            ("127.0.0.1:1", true),
+            ("[::1]:1", true),
+            ("192.0.2.7:1", false),
+            ("node7:1", false),
+            (&format!("192.0.2.7:1 {fingerprint}"), true),
+            (&format!("node7:1 {fingerprint} more"), false),
+            (&format!("node7 {fingerprint}"), false),
+            ("127.0.0.1:1 sha256:00", false),
+            (&format!("evil/@node:1 {fingerprint}"), false),
+        ] {
+            assert_eq!(Reached::read(text).is_some(), fine, "{text}");
+        }
     }
 
     #[test]
@@ -209,7 +267,7 @@ mod tests {
         fs::set_permissions(folder.path().join("token"), fs::Permissions::from_mode(0o644)).unwrap();
         assert!(matches!(home.token(), Err(HomeError::Open(_))));
         fs::write(folder.path().join("address"), "somewhere").unwrap();
-        assert!(matches!(home.address(), Err(HomeError::Nonsense { .. })));
+        assert!(matches!(home.reached(), Err(HomeError::Nonsense { .. })));
         home.keep_token("short").unwrap();
         assert!(matches!(home.token(), Err(HomeError::Nonsense { .. })));
     }

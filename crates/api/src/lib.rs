@@ -5,6 +5,7 @@
 //!
 //! The [`Client`] knows no async runtime: a command that asks one question and ends must start in no time.
 
+pub mod certificate;
 pub mod client;
 pub mod files;
 pub mod grid;
@@ -16,13 +17,14 @@ pub mod secret;
 pub mod trust;
 pub mod usage;
 
-pub use client::{Client, ClientError, JobQuery};
+pub use certificate::Fingerprint;
+pub use client::{Client, ClientError, JobQuery, Signs};
 pub use files::{FileList, FileView, Held, LeftOut, Unmatched};
 pub use grid::{
     CalendarView, Check, Doctor, Info, Leaving, MachineView, NodeList, NodeView, QueueLevel, ReservationView,
     Ticket,
 };
-pub use home::{Home, HomeError};
+pub use home::{Home, HomeError, Reached};
 pub use job::{
     EventView, JobForm, JobPage, JobStatus, OutputsView, Planned, Refusals, State, TaskStatus, UnknownState,
     Until, Why,
@@ -40,6 +42,8 @@ pub const ENVELOPE: &str = "application/cbor";
 pub const TOML: &str = "application/toml";
 /// The header that makes a job in JSON or TOML the same job when it is sent again: 32 hexadecimal digits.
 pub const NONCE: &str = "shoal-nonce";
+/// The header with what a user has signed, for what only a job's own user may.
+pub const DEMAND: &str = "shoal-demand";
 /// Jobs on one page, where nobody says.
 pub const PAGE_DEFAULT: usize = 100;
 /// Jobs on one page, at most.

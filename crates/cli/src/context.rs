@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use shoal_api::{Client, Home};
+use shoal_daemon::trust::user::Folder;
 
+use crate::commands::user::signs;
 use crate::error::Error;
 use crate::output::Options;
 
@@ -15,6 +17,9 @@ pub struct Context {
     /// The folder of the node to run or to ask; else SHOAL_HOME, else shoal in the user's state folder
     #[arg(long, global = true, value_name = "DIR")]
     home: Option<PathBuf>,
+    /// Ask as the owner of the node, and not as yourself: an admitter may touch all jobs, a host may take back what it runs
+    #[arg(long, global = true)]
+    as_node: bool,
 }
 
 impl Context {
@@ -23,8 +28,9 @@ impl Context {
         Ok(Home::choose(self.home.as_deref())?)
     }
 
-    /// The node that runs in it.
+    /// The node that runs in it; what only a job's own user may is signed with the user's key.
     pub fn client(&self) -> Result<Client, Error> {
-        Ok(Client::of(&self.home()?)?)
+        let client = Client::of(&self.home()?)?;
+        Ok(if self.as_node { client } else { client.signing(signs(Folder::choose()?)) })
     }
 }

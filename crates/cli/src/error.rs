@@ -179,6 +179,10 @@ impl From<ClientError> for Error {
                     None => told,
                 }
             }
+            ClientError::OtherCertificate(_) => Error::internal(error.to_string())
+                .hint("somebody may have put another machine in its place: ask the node's owner")
+                .hint("if it has a new certificate, tell this folder with `shoal connect`"),
+            ClientError::Unsigned(_) => Error::config(error.to_string()),
             ClientError::Broken(_) | ClientError::Nonsense(_) => Error::internal(error.to_string()),
         }
     }
@@ -205,7 +209,7 @@ impl From<StartError> for Error {
             }
             StartError::Settings(_)
             | StartError::Policy { .. }
-            | StartError::NotLoopback(_)
+            | StartError::Tls(_)
             | StartError::Folder(_)
             | StartError::Identity(_)
             | StartError::Ticket(_)

@@ -14,6 +14,7 @@ use shoal_daemon::trust::user;
 use shoal_model::Span;
 use tempfile::TempDir;
 
+use crate::commands::user::signs;
 use crate::error::Error;
 
 /// How long a node may take to answer, or to end.
@@ -170,7 +171,7 @@ impl Grid {
 impl Member {
     /// A way to ask it.
     pub fn client(&self) -> Result<Client, Error> {
-        Ok(Client::of(&self.home)?)
+        Ok(Client::of(&self.home)?.signing(signs(self.user())))
     }
 
     /// Its folder.
@@ -178,9 +179,9 @@ impl Member {
         &self.folder
     }
 
-    /// The keys of whoever submits to it.
+    /// The keys of whoever submits to it: of one and the same person, at all nodes.
     pub fn user(&self) -> user::Folder {
-        user::Folder::at(&self.folder.with_extension("user"))
+        user::Folder::at(&self.folder.with_file_name("user"))
     }
 
     /// Its process, while it runs.

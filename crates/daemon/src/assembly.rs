@@ -7,7 +7,7 @@ mod clerk;
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ use std::thread;
 
 use data_encoding::HEXLOWER;
 use rand::SeedableRng;
-use shoal_api::{Home, HomeError};
+use shoal_api::{Home, HomeError, Reached};
 use shoal_protocols::Chance;
 use shoal_protocols::node::{self, Config, Gate, Judge, Node, Phase};
 use tokio::net::TcpListener;
@@ -33,13 +33,15 @@ use crate::elsewhere::grid::{Desk, Peers};
 use crate::executor::audited::Audited;
 use crate::executor::process::{self, Launch, Process};
 use crate::home::{self, Room};
+use crate::http::Door;
+use crate::http::tls::{Certificate, TlsError};
 use crate::identity::{Identity, IdentityError};
 use crate::machine;
 use crate::membership::{Grid, GridError, Ticket, TicketError};
 use crate::network::quic::{self, JoinError};
 use crate::secrets::Secrets;
 use crate::service::history::History;
-use crate::service::{Parts, Service, Setting};
+use crate::service::{OPEN_PER_USER, Parts, Service, Setting};
 use crate::settings::{GridSettings, MachineSettings, Settings, SettingsError};
 use crate::staging::Staging;
 use crate::store::sqlite::Sqlite;
@@ -48,6 +50,8 @@ use crate::trust::gate::Gatekeeper;
 use crate::trust::policy::{Policy, PolicyError};
 use crate::{driver, http, store};
 
+/// Where the interface listens, where nobody says.
+const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Threads that answer requests: they mostly wait.
 const THREADS: usize = 2;
 /// Nodes of earlier lives that are met again.
@@ -65,8 +69,8 @@ pub struct Options {
     pub recipe: Option<String>,
     /// What the machine is, where that is neither what is found nor what its settings say.
     pub machine: MachineSettings,
-    /// Where the interface listens; port 0 is any that is free.
-    pub listen: SocketAddr,
+    /// Where the interface listens, if that is not what its settings say; port 0 is any that is free.
+    pub listen: Option<SocketAddr>,
     /// Where other nodes reach this one, if that is not what its settings say.
     pub bind: Option<SocketAddr>,
     /// The ticket with which it enters a grid, as text.
@@ -76,6 +80,7 @@ pub struct Options {
 /// A node that runs.
 pub struct Station {
     home: Home,
+    reached: Reached,
     address: SocketAddr,
     service: Arc<Service>,
     history: Arc<History>,
@@ -124,9 +129,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
-    /// The interface is not for other machines.
-    #[error("{0} is not on this machine: the interface listens on 127.0.0.1 or [::1] only")]
-    NotLoopback(SocketAddr),
+    /// It has no certificate to show to other machines.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The system refused.
     #[error("cannot {doing}: {source}")]
     Io {
@@ -192,9 +197,6 @@ pub fn detach() {
 /// Starts a node; it answers once this returns.
 pub fn start(options: Options) -> Result<Station, StartError> {
     let Options { home, launch, recipe, machine: over, listen, bind, join } = options;
-    if !listen.ip().is_loopback() {
-        return Err(StartError::NotLoopback(listen));
-    }
     let ticket = join.as_deref().map(str::parse::<Ticket>).transpose()?;
     // Locked from here on: a second node in this folder changes nothing.
     let lock = crate::Home::at(home.path()).lock()?;
@@ -267,6 +269,9 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     clerk::write_revocations(&gate, &audit, clock);
 
     let history = Arc::new(History::open(&folder.join("history"), started)?);
+    let listen = listen.or(settings.http.listen).unwrap_or(LISTEN_DEFAULT);
+    let secure = settings.http.is_secure(listen);
+    let certificate = secure.then(|| Certificate::open(&folder, &settings.http)).transpose()?;
     let listener = runtime
         .block_on(TcpListener::bind(listen))
         .map_err(|source| StartError::Listen { address: listen, source })?;
@@ -322,7 +327,19 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         described.name.clone().or_else(|| machine::host(Path::new("/"))).unwrap_or_else(|| me.to_string());
     let (recipe, limit_default) = (recipe.name(), settings.limit_default());
     let room = Room::of(lock.home());
-    let setting = Setting { me, name, home: folder, machine, recipe, limit_default, clock, started, room };
+    let open_per_user = settings.jobs.open_per_user.unwrap_or(OPEN_PER_USER);
+    let setting = Setting {
+        me,
+        name,
+        home: folder,
+        machine,
+        recipe,
+        limit_default,
+        open_per_user,
+        clock,
+        started,
+        room,
+    };
     let mailbox = running.mailbox().clone();
     let (elsewhere, tickets) = (Arc::clone(&peers) as _, peers as _);
     staging.tidy_up(mailbox.clone());
@@ -340,14 +357,20 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     desk.open(Arc::clone(&service));
 
     let (stop, stopped) = oneshot::channel();
-    let router = http::router(Arc::clone(&service), token, address);
-    let served = runtime.spawn(http::serve(listener, router, async {
+    let (fingerprint, acceptor) = certificate.map(|shown| (shown.fingerprint, shown.acceptor)).unzip();
+    let names = settings.http.names.clone();
+    let requests_per_second = settings.http.requests_per_second.unwrap_or(http::REQUESTS_PER_SECOND);
+    let router =
+        http::router(Arc::clone(&service), Door { token, address, names, secure, requests_per_second });
+    let served = runtime.spawn(http::serve(listener, acceptor, router, async {
         let _ = stopped.await;
     }));
-    home.publish(address)?;
+    let reached = Reached { address: from_here(address).to_string(), certificate: fingerprint };
+    home.publish(&reached)?;
     let (ends, ended) = mpsc::channel();
     let station = Station {
         home,
+        reached,
         address,
         service,
         history,
@@ -365,6 +388,16 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     station.runtime.spawn(clerk::renew_passes(Arc::clone(&gate), renewals, clock));
     station.runtime.spawn(clerk::watch_policy(gate, audit, clock));
     Ok(station)
+}
+
+/// An address of this machine at which it reaches itself.
+fn from_here(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// The port stays the same from life to life: others look for the node where it was.
@@ -409,6 +442,11 @@ impl Station {
     /// Where the interface listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// How programs on this machine reach the interface.
+    pub fn reached(&self) -> &Reached {
+        &self.reached
     }
 
     /// Where other nodes find this one.

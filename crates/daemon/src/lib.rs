@@ -81,6 +81,7 @@ pub mod inbox;
 pub mod machine;
 pub mod membership;
 pub mod network;
+mod places;
 pub mod secrets;
 pub mod service;
 pub mod settings;

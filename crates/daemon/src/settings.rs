@@ -8,6 +8,16 @@
 //! listen = "0.0.0.0:4433"    # where other nodes reach this one; drawn at the first start, and kept
 //! advertise = ["192.0.2.7:4433"]   # where they find it, if that is not where it listens
 //!
+//! [http]
+//! listen = "0.0.0.0:4434"    # where programs reach the node; on loopback where nobody says, and else in TLS only
+//! names = ["node7.lab.example"]    # how it is called by programs on other machines, besides by its address
+//! certificate = "/etc/ssl/node7.pem"    # what it shows them; one that it makes itself, where nobody says
+//! key = "/etc/ssl/node7.key"
+//! requests_per_second = 20000    # of all who show the token
+//!
+//! [jobs]
+//! open_per_user = 250000     # jobs of one user that have not ended, of those accepted here: who has more adds none
+//!
 //! [tasks]                    # how tasks are kept to what they were granted
 //! pin = true                 # processors of their own; as it stands, where the node has all of the machine's cores
 //! group = false              # a control group for each, where the system lets us make one
@@ -63,6 +73,12 @@ pub struct Settings {
     /// How other nodes reach it.
     #[serde(skip_serializing_if = "is_default")]
     pub network: NetworkSettings,
+    /// How programs reach it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub http: HttpSettings,
+    /// What users may have here.
+    #[serde(skip_serializing_if = "is_default")]
+    pub jobs: JobSettings,
     /// How tasks are kept to what they were granted.
     #[serde(skip_serializing_if = "is_default")]
     pub tasks: TaskSettings,
@@ -84,6 +100,43 @@ pub struct NetworkSettings {
     /// Where others find it, if that is not where it listens.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advertise: Vec<SocketAddr>,
+}
+
+/// What users may have at a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JobSettings {
+    /// Jobs of one user that have not ended, those of arrays included: who has so many adds none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_per_user: Option<u64>,
+}
+
+/// How programs reach a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpSettings {
+    /// Where it listens; on any free port of loopback, where nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<SocketAddr>,
+    /// How it is called by programs on other machines, besides by its address.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// The certificate that it shows, in PEM; one that it makes itself, where nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<PathBuf>,
+    /// The key of that certificate, in PEM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<PathBuf>,
+    /// Requests with the token that are answered in a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_per_second: Option<u32>,
+}
+
+impl HttpSettings {
+    /// Whether what is said at an address is encrypted: always, where others could listen in.
+    pub fn is_secure(&self, listen: SocketAddr) -> bool {
+        !listen.ip().is_loopback() || self.certificate.is_some() || self.key.is_some()
+    }
 }
 
 /// What all nodes of a grid must agree on.
@@ -310,8 +363,9 @@ mod tests {
         let machine = MachineSettings { cores: Some(Thousandths::whole(3)), ..MachineSettings::default() };
         let network = NetworkSettings { listen: "127.0.0.1:7".parse().ok(), ..NetworkSettings::default() };
         let tasks = TaskSettings { pin: Some(false), ..TaskSettings::default() };
+        let http = HttpSettings { listen: "192.0.2.7:4434".parse().ok(), ..HttpSettings::default() };
         let recipe = Some("asap".to_owned());
-        let settings = Settings { recipe, network, tasks, machine, ..Settings::default() };
+        let settings = Settings { recipe, network, http, tasks, machine, ..Settings::default() };
         settings.save(folder.path()).unwrap();
         assert_eq!(Settings::load(folder.path()).unwrap(), Some(settings));
         fs::write(folder.path().join("node.toml"), "recipe = 'asap'\ncroes = 3\n").unwrap();

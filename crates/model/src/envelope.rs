@@ -7,8 +7,13 @@
 //!   that signs again for a retry must not submit a second job;
 //! - without the pass, which is made anew from time to time while the job stays the same.
 //!
+//! What is signed names a grid and a date ([`Origin`]), so that nobody has it run elsewhere, or long after. Jobs of
+//! earlier versions name neither; they can be read, and keep their ids.
+//!
 //! There is one encoding of each envelope, and any other is refused. An envelope with a field that this version does
 //! not know is refused too: dropping the field would change the id, and running the job without it would be a lie.
+
+mod origin;
 
 use std::error::Error;
 
@@ -18,6 +23,8 @@ use minicbor::{CborLen, Decode, Encode};
 
 use crate::id::JobId;
 use crate::job::{Job, JobError};
+
+pub use origin::{Authorship, Origin};
 
 /// Bytes of an encoded envelope, at most; checked before anything is decoded.
 pub const MAX_ENVELOPE_BYTES: usize = 512 << 10;
@@ -104,6 +111,8 @@ pub struct Envelope {
     seal: Option<Box<Seal>>,
     #[n(3)]
     pass: Option<Pass>,
+    #[n(4)]
+    origin: Option<Origin>,
 }
 
 /// What is wrong with an envelope.
@@ -132,14 +141,19 @@ impl Envelope {
     /// An envelope without a signature.
     pub fn new(job: Job, nonce: Nonce) -> Result<Envelope, EnvelopeError> {
         job.check()?;
-        let envelope = Envelope { job, nonce, seal: None, pass: None };
+        let envelope = Envelope { job, nonce, seal: None, pass: None, origin: None };
         envelope.check_length()?;
         Ok(envelope)
     }
 
+    /// The same for one grid, and from one day on; to be said before it is signed.
+    pub fn made_for(self, origin: Origin) -> Envelope {
+        Envelope { origin: Some(origin), seal: None, ..self }
+    }
+
     /// The same signed by the owner of a key: `sign` gets the [digest](Envelope::digest) of what is signed.
     pub fn sealed(self, signer: PublicKey, sign: impl FnOnce(&[u8; 32]) -> Signature) -> Envelope {
-        let signature = sign(&digest(&self.job, self.nonce, Some(signer)));
+        let signature = sign(&digest(&self.job, self.nonce, Some(signer), self.origin));
         Envelope { seal: Some(Box::new(Seal { signer, signature })), ..self }
     }
 
@@ -186,15 +200,24 @@ impl Envelope {
         self.pass.as_ref()
     }
 
+    /// For which grid it was signed, and when; unknown of jobs of earlier versions.
+    pub fn origin(&self) -> Option<Origin> {
+        self.origin
+    }
+
+    /// What shows whose it is to who knows its id, if it is somebody's and for a grid.
+    pub fn authorship(&self) -> Option<Authorship> {
+        Some(Authorship::new(&self.job, self.nonce, self.seal()?.signer, self.origin?))
+    }
+
     /// What is signed, and what the id is the beginning of: everything but the signature and the pass.
     pub fn digest(&self) -> [u8; 32] {
-        digest(&self.job, self.nonce, self.seal.as_ref().map(|seal| seal.signer))
+        digest(&self.job, self.nonce, self.seal.as_ref().map(|seal| seal.signer), self.origin)
     }
 
     /// The id of the job: the first 16 bytes of the digest.
     pub fn id(&self) -> JobId {
-        let [id @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.digest();
-        JobId(id)
+        first_half(self.digest())
     }
 
     fn read<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Envelope, EnvelopeError> {
@@ -209,11 +232,13 @@ impl Envelope {
             seal: Option<Box<Seal>>,
             #[n(3)]
             pass: Option<Pass>,
+            #[n(4)]
+            origin: Option<Origin>,
         }
         let start = d.position();
-        let Wire { job, nonce, seal, pass } = Wire::decode(d, ctx).map_err(EnvelopeError::Decode)?;
+        let Wire { job, nonce, seal, pass, origin } = Wire::decode(d, ctx).map_err(EnvelopeError::Decode)?;
         job.check()?;
-        let envelope = Envelope { job, nonce, seal, pass };
+        let envelope = Envelope { job, nonce, seal, pass, origin };
         envelope.check_length()?;
         if d.input().get(start..d.position()) == Some(&envelope.to_bytes()) {
             Ok(envelope)
@@ -222,11 +247,12 @@ impl Envelope {
         }
     }
 
-    /// Counts a seal and a pass whether they are there or not, so that neither can make an envelope too long.
+    /// Counts a seal, a pass and an origin whether they are there or not, so that none can make an envelope too long.
     fn check_length(&self) -> Result<(), EnvelopeError> {
         let seal_to_come = if self.seal.is_some() { 0 } else { SEAL_BYTES };
         let pass_to_come = if self.pass.is_some() { 0 } else { PASS_TO_COME };
-        match minicbor::len(self) + seal_to_come + pass_to_come {
+        let origin_to_come = if self.origin.is_some() { 0 } else { ORIGIN_BYTES };
+        match minicbor::len(self) + seal_to_come + pass_to_come + origin_to_come {
             length if length > MAX_ENVELOPE_BYTES => Err(EnvelopeError::TooLong(length)),
             _ => Ok(()),
         }
@@ -249,6 +275,9 @@ const SEAL_BYTES: usize = 1 + 1 + (2 + 32) + (2 + 64);
 /// The bytes that a pass adds at most: its field number, its length and its contents.
 const PASS_TO_COME: usize = 1 + 3 + PASS_BYTES_MAX;
 
+/// The bytes that an origin adds at most: its field number, its length, a key and a time.
+const ORIGIN_BYTES: usize = 1 + 1 + (2 + 32) + 9;
+
 /// A decoder's error with what our own types had to say, which it keeps to itself.
 fn cause(error: &decode::Error) -> String {
     match error.source() {
@@ -257,7 +286,15 @@ fn cause(error: &decode::Error) -> String {
     }
 }
 
-fn digest(job: &Job, nonce: Nonce, signer: Option<PublicKey>) -> [u8; 32] {
+fn first_half(digest: [u8; 32]) -> JobId {
+    let [id @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = digest;
+    JobId(id)
+}
+
+fn digest(job: &Job, nonce: Nonce, signer: Option<PublicKey>, origin: Option<Origin>) -> [u8; 32] {
+    if let Some(origin) = origin {
+        return origin::of_job(job, nonce, signer, origin);
+    }
     let mut hasher = blake3::Hasher::new_derive_key(DIGEST_CONTEXT);
     hasher.update(&encoded((job, nonce, signer)));
     *hasher.finalize().as_bytes()
@@ -375,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_refused_envelope_says_why() {
-        let wire = |job: Job| encoded(Envelope { job, nonce: NONCE, seal: None, pass: None });
+        let wire = |job: Job| encoded(Envelope { job, nonce: NONCE, seal: None, pass: None, origin: None });
         let zero = Envelope::from_bytes(&wire(Job::script(""))).unwrap_err();
         assert_eq!(zero.to_string(), "`script` is empty: say what to run");
         let text = "a name with spaces";

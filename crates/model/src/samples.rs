@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::digest::Digest;
-use crate::envelope::{Envelope, Nonce, Pass, PublicKey, Signature};
+use crate::envelope::{Envelope, Nonce, Origin, Pass, PublicKey, Signature};
 use crate::honours::Field;
 use crate::id::JobId;
 use crate::job::{After, Array, Content, Ended, IndexRange, Job, Kind, Mode, Requires, Staged};
@@ -102,8 +102,12 @@ pub(crate) fn job() -> impl Strategy<Value = Job> {
 pub(crate) fn envelope() -> impl Strategy<Value = Envelope> {
     let pass = option::of(vec(any::<u8>(), 1..40));
     let seal = option::of(any::<([u8; 32], u8)>());
-    (job(), any::<[u8; 16]>(), seal, pass).prop_map(|(job, nonce, seal, pass)| {
+    let origin = option::of(any::<([u8; 32], u64)>());
+    (job(), any::<[u8; 16]>(), seal, pass, origin).prop_map(|(job, nonce, seal, pass, origin)| {
         let mut envelope = Envelope::new(job, Nonce(nonce)).unwrap();
+        if let Some((grid, made)) = origin {
+            envelope = envelope.made_for(Origin { grid: PublicKey(grid), made: Time::from_micros(made) });
+        }
         if let Some(pass) = pass.and_then(Pass::new) {
             envelope = envelope.with_pass(pass);
         }

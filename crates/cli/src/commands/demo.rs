@@ -9,10 +9,11 @@ use shoal_daemon::trust::user::Folder;
 use shoal_model::{Job, Span};
 
 use super::submit::submit_as;
+use super::user::signs;
 use super::wait::until_over;
 use crate::context::Context;
 use crate::error::Error;
-use crate::grid::{Grid, Shape};
+use crate::grid::{Grid, Member, Shape};
 use crate::job::Beside;
 use crate::output::Table;
 use crate::show::{self, Clock};
@@ -105,7 +106,8 @@ fn promised(client: &Client, job: Job, what: &str, player: &Player) -> Result<Jo
     Ok(status)
 }
 
-fn output(client: &Client, job: &JobStatus, rank: u32) -> Result<String, Error> {
+fn output(member: &Member, job: &JobStatus, rank: u32, player: &Player) -> Result<String, Error> {
+    let client = member.client()?.signing(signs(player.keys.clone()));
     let mut text = String::new();
     client.logs(&job.id.to_string(), &LogQuery { rank, ..LogQuery::default() })?.read_to_string(&mut text)?;
     Ok(text.trim().to_owned())
@@ -117,7 +119,7 @@ fn single(grid: &Grid, player: &Player) -> Result<Told, Error> {
     let status =
         promised(&client, shell("echo hello from $SHOAL_NODELIST"), "a job, given to node 2", player)?;
     let ended = until_over(&client, &status.id.to_string())?;
-    let said = output(&grid.node(2).client()?, &ended, 0)?;
+    let said = output(grid.node(2), &ended, 0, player)?;
     player.say(format!("{}; node 3, asked for its output: {said}", ended.state));
     Ok(Told { kind: "single", job: ended })
 }
@@ -128,7 +130,8 @@ fn gang(grid: &Grid, player: &Player) -> Result<Told, Error> {
     let job = Job { nodes: 3.try_into().expect("some"), ..shell("echo rank $SHOAL_RANK of $SHOAL_NODES") };
     let status = promised(&client, job, "a gang of three", player)?;
     let ended = until_over(&client, &status.id.to_string())?;
-    let said: Vec<String> = (0..3).map(|rank| output(&client, &ended, rank)).collect::<Result<_, _>>()?;
+    let said: Vec<String> =
+        (0..3).map(|rank| output(grid.node(0), &ended, rank, player)).collect::<Result<_, _>>()?;
     let skew = ended.skew.map(|skew| skew.to_string()).unwrap_or_default();
     player.say(format!("{}, its ranks started {skew} apart: {}", ended.state, said.join(", ")));
     Ok(Told { kind: "gang", job: ended })

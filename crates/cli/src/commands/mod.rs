@@ -5,6 +5,7 @@ mod audit;
 mod bench;
 mod calendar;
 mod completions;
+mod connect;
 mod demo;
 mod doctor;
 mod get;
@@ -22,7 +23,7 @@ mod status;
 mod submit;
 mod supervise;
 mod ticket;
-mod user;
+pub mod user;
 mod wait;
 mod why;
 
@@ -40,6 +41,8 @@ pub enum Command {
     Node(node::Arguments),
     /// Print a ticket with which another machine joins
     Ticket(ticket::Arguments),
+    /// Have commands on this machine ask a node on another one; without an address, tell how this node is reached
+    Connect(connect::Arguments),
     /// Have the node take no more jobs, and end once those that it has are over
     Leave(leave::Arguments),
     /// Your key, and what shows whose it is
@@ -106,6 +109,7 @@ impl Command {
             Command::Demo(arguments) => demo::run(&arguments, context)?,
             Command::Node(arguments) => node::run(arguments, context)?,
             Command::Ticket(arguments) => ticket::run(&arguments, context)?,
+            Command::Connect(arguments) => connect::run(&arguments, context)?,
             Command::Leave(arguments) => leave::run(&arguments, context)?,
             Command::User(command) => command.run(context)?,
             Command::Org(command) => command.run(context)?,

@@ -39,9 +39,10 @@ pub struct Arguments {
     /// Where other nodes reach this one; port 0 is any that is free, and stays the same from then on
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Where programs on this machine reach the node; port 0 is any that is free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
-    http: SocketAddr,
+    /// Where programs reach the node: 127.0.0.1:0 where nobody says (port 0 is any that is free), and in TLS where that is
+    /// not on loopback
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<SocketAddr>,
     /// A name for people; else the machine's
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -119,13 +120,16 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
     station.end_on_signals()?;
     let setting = station.service().setting();
     tracing::info!(
-        "node {} ({}) with {}, recipe {}, folder {}, http://{}",
+        "node {} ({}) with {}, recipe {}, folder {}, {}",
         setting.me,
         setting.name,
         setting.machine.capacity,
         setting.recipe,
         setting.home.display(),
-        station.address()
+        match station.reached().certificate {
+            None => format!("http://{}", station.address()),
+            Some(shown) => format!("https://{}, certificate {shown}", station.address()),
+        }
     );
     match station.wait() {
         Ok(Reason::Told) => tracing::info!("told to end; what runs goes on"),

@@ -2,8 +2,9 @@
 
 use shoal_api::{Client, JobStatus};
 use shoal_daemon::trust::pass::{self, Statement};
-use shoal_daemon::trust::text::write_key;
+use shoal_daemon::trust::text::{read_key, write_key};
 use shoal_daemon::trust::user::Folder;
+use shoal_model::envelope::Origin;
 use shoal_model::job::After;
 use shoal_model::units::SpanText;
 use shoal_model::{Envelope, Job, Nonce, Span};
@@ -12,7 +13,7 @@ use super::user::signer;
 use crate::context::Context;
 use crate::error::Error;
 use crate::files::{self, secrets};
-use crate::job::{Beside, JobRef, Wanted, What};
+use crate::job::{Beside, JobRef, Wanted, What, now};
 use crate::show::{self, Clock};
 
 /// What to submit.
@@ -67,6 +68,12 @@ pub fn submit(client: &Client, job: Job, beside: &Beside, plan: Span) -> Result<
     submit_as(&Folder::choose()?, client, job, beside, plan)
 }
 
+/// For which grid a job is signed, and when: what is accepted nowhere else, and not for ever.
+pub fn origin(client: &Client) -> Result<Origin, Error> {
+    let grid = read_key(client.grid()?).map_err(|error| Error::internal(error.to_string()))?;
+    Ok(Origin { grid, made: now() })
+}
+
 /// The same for the user of this folder.
 pub fn submit_as(
     folder: &Folder,
@@ -88,8 +95,7 @@ pub fn submit_as(
     }
     let (user, pass) = (signer(folder)?, folder.pass()?);
     // A pass for another grid says nothing here: the node vouches instead.
-    let foreign =
-        |says: &Statement| client.trusted().is_ok_and(|trusted| trusted.grid != write_key(&says.grid.0));
+    let foreign = |says: &Statement| client.grid().is_ok_and(|grid| grid != write_key(&says.grid.0));
     let says = pass.as_ref().and_then(pass::says).filter(|says| !foreign(says));
     let (named, organisation) = says.map(|says| (says.name, says.organisation)).unzip();
     // Named in the job, so that nodes that do not serve them need not be asked.
@@ -99,7 +105,7 @@ pub fn submit_as(
     files::bring(client, &mut job)?;
     let nonce = Nonce(shoal_api::secret::draw()?);
     let envelope = Envelope::new(job, nonce).map_err(|error| Error::user(error.to_string()))?;
-    let envelope = user.seal(envelope);
+    let envelope = user.seal(envelope.made_for(origin(client)?));
     let envelope = match pass {
         Some(pass) => envelope.with_pass(pass),
         None => envelope,

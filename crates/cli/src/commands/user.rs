@@ -1,15 +1,18 @@
 //! `shoal user`: the key that jobs are signed with, and what shows whose it is.
 
 use serde::Serialize;
-use shoal_api::{RevokeForm, VouchForm};
+use shoal_api::{RevokeForm, Signs, VouchForm};
+use shoal_daemon::membership::GridId;
+use shoal_daemon::trust::demand::{Matter, Verb};
 use shoal_daemon::trust::pass::{self, Statement};
-use shoal_daemon::trust::text::write_key;
+use shoal_daemon::trust::text::{read_key, write_key};
 use shoal_daemon::trust::user::{Folder, User, as_name};
 use shoal_model::Name;
 use shoal_model::units::{SpanText, TimeText};
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::job::now;
 use crate::show::Clock;
 
 /// What to do about users.
@@ -126,6 +129,18 @@ fn show(folder: &Folder, user: &User, context: &Context) -> Result<(), Error> {
                 format!("{line}\npass {serial}: {name}{of}, until {until}")
             }
         }
+    })
+}
+
+/// Signs what the user of this folder wants done about jobs; nothing, if there is no key.
+pub fn signs(folder: Folder) -> Signs {
+    Box::new(move |grid, job, verb| {
+        let wrong = |error: &dyn std::fmt::Display| error.to_string();
+        let Some(user) = folder.user().map_err(|error| wrong(&error))? else { return Ok(None) };
+        let verb = Verb::ALL.into_iter().find(|known| known.name() == verb).ok_or("an unknown verb")?;
+        let grid = GridId(read_key(grid).map_err(|error| wrong(&error))?);
+        let demand = user.demand(Matter { grid, job, verb }, now()).map_err(|error| wrong(&error))?;
+        Ok(Some(demand.write()))
     })
 }
 

@@ -9,28 +9,6 @@ fn json(answer: &Answer) -> Value {
 }
 
 #[test]
-fn strangers_are_refused_on_every_method_before_anything_else() {
-    let node = Node::start(&[]);
-    let (host, bearer) = (node.host(), node.bearer());
-    let job = b"{\"command\":[\"true\"]}";
-    let ask = |head: &str, headers: &[(&str, &str)]| node.ask(head, headers, job).unwrap();
-    for head in
-        ["GET /v1", "POST /v1/jobs", "DELETE /v1/jobs", "OPTIONS /v1/jobs", "GET /metrics", "GET /nowhere"]
-    {
-        let token = ("authorization", bearer.as_str());
-        assert_eq!(ask(head, &[("host", "evil.example"), token]).status, 421, "{head}");
-        let foreign = [("host", &*host), token, ("origin", "http://evil.example")];
-        assert_eq!(ask(head, &foreign).status, 403, "{head}");
-        assert_eq!(ask(head, &[("host", &host)]).status, 401, "{head}");
-        let wrong = [("host", &*host), ("authorization", "Bearer 0000")];
-        let answer = ask(head, &wrong);
-        assert_eq!(answer.status, 401, "{head}");
-        assert!(json(&answer)["error"].is_string());
-    }
-    assert_eq!(node.json(&["status"])["jobs"].as_array().unwrap().len(), 0);
-}
-
-#[test]
 fn nonsense_is_answered_with_what_is_wrong() {
     let node = Node::start(&[]);
     assert_eq!(node.get("/v1/nowhere").status, 404);

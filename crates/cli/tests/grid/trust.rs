@@ -7,37 +7,47 @@ use std::time::{Duration, Instant};
 use super::home::{Node, joined_with, shoal, wait_until};
 
 /// A person with a folder of their own, at a node.
-struct Person<'a> {
+pub struct Person<'a> {
     node: &'a Node,
-    folder: tempfile::TempDir,
+    folder: std::sync::Arc<tempfile::TempDir>,
 }
 
 impl<'a> Person<'a> {
-    fn at(node: &'a Node) -> Person<'a> {
-        Person { node, folder: tempfile::tempdir().unwrap() }
+    pub fn at(node: &'a Node) -> Person<'a> {
+        Person { node, folder: std::sync::Arc::new(tempfile::tempdir().unwrap()) }
+    }
+
+    /// The same person at another node.
+    pub fn through(&self, node: &'a Node) -> Person<'a> {
+        Person { node, folder: std::sync::Arc::clone(&self.folder) }
+    }
+
+    /// Where the keys are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     fn tries(&self, words: &[&str]) -> Output {
         shoal(&self.node.home()).env("SHOAL_CONFIG", self.folder.path()).args(words).output().unwrap()
     }
 
-    fn says(&self, words: &[&str]) -> String {
+    pub fn says(&self, words: &[&str]) -> String {
         let output = self.tries(words);
         assert!(output.status.success(), "shoal {words:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    fn complains(&self, words: &[&str]) -> String {
+    pub fn complains(&self, words: &[&str]) -> String {
         let output = self.tries(words);
         assert!(!output.status.success(), "shoal {words:?} went well");
         String::from_utf8(output.stderr).unwrap()
     }
 
-    fn json(&self, words: &[&str]) -> serde_json::Value {
+    pub fn json(&self, words: &[&str]) -> serde_json::Value {
         serde_json::from_str(&self.says(&[&["--json"], words].concat())).unwrap()
     }
 
-    fn submit(&self, flags: &[&str], script: &str) -> String {
+    pub fn submit(&self, flags: &[&str], script: &str) -> String {
         let words = [&["submit"], flags, &["--", "sh", "-c", script]].concat();
         self.json(&words)["id"].as_str().unwrap().to_owned()
     }

@@ -26,6 +26,8 @@ use shoal_api::{LogQuery, Problem, Until};
 use shoal_model::{Digest, Epoch, JobId, NodeId, Rank};
 use tokio::sync::mpsc;
 
+use crate::service::By;
+
 /// The most bytes of a question.
 pub const QUESTION_MAX: usize = 64 << 10;
 /// The most bytes of one part of an answer.
@@ -89,16 +91,25 @@ pub enum Question {
     Cancel {
         /// Which job.
         job: JobId,
+        /// Who asks.
+        #[serde(default)]
+        by: By,
     },
     /// Do not start it.
     Hold {
         /// Which job.
         job: JobId,
+        /// Who asks.
+        #[serde(default)]
+        by: By,
     },
     /// It may start.
     Release {
         /// Which job.
         job: JobId,
+        /// Who asks.
+        #[serde(default)]
+        by: By,
     },
     /// See [`shoal_api::Why`].
     Why {
@@ -125,6 +136,9 @@ pub enum Question {
         job: JobId,
         /// Which part of which output.
         query: LogQuery,
+        /// Who asks.
+        #[serde(default)]
+        by: By,
     },
     /// The output of a task that ran or runs where this is asked.
     Output {
@@ -132,6 +146,9 @@ pub enum Question {
         job: JobId,
         /// Which part of which output, with an epoch.
         query: LogQuery,
+        /// Who asks.
+        #[serde(default)]
+        by: By,
     },
     /// The bytes of a file that is here. Before them, unless they are to come plain: its size (8 bytes), the length of
     /// its outline (4 bytes) and its outline; all numbers little-endian.
@@ -170,6 +187,9 @@ pub enum Question {
         epoch: Epoch,
         /// Which part.
         rank: Rank,
+        /// Who asks.
+        #[serde(default)]
+        by: By,
     },
     /// The secrets of a job for a task that was placed on who asks; answered by a box that only its key opens.
     Secrets {
@@ -186,6 +206,9 @@ pub enum Question {
     Files {
         /// Of which job.
         job: JobId,
+        /// Who asks.
+        #[serde(default)]
+        by: By,
     },
     /// See [`shoal_api::NodeView`].
     Node,
@@ -378,7 +401,7 @@ mod tests {
         let questions = [
             Question::Find { prefix: "7f".to_owned() },
             Question::Wait { job, until: Until::Started, most_ms: 5 },
-            Question::Output { job, query },
+            Question::Output { job, query, by: By { user: Some("me".to_owned()), ..By::default() } },
             Question::Node,
         ];
         for question in questions {

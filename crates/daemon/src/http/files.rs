@@ -4,15 +4,17 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection};
 use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::HeaderMap;
 use serde::Deserialize;
 use shoal_api::files::{Held, MANY_BYTES_MAX, PIECE_MAX};
 use shoal_api::{FileList, Problem};
 use shoal_model::{Digest, NodeId};
 
 use super::Shared;
-use super::jobs::{Answer, Asked, read};
+use super::jobs::{Answer, Asked, demanded, read};
 use crate::elsewhere::{Question, Reply};
 use crate::service::Wrong;
+use crate::trust::demand::Verb;
 
 /// Bytes of a request that brings files.
 pub(super) fn limit() -> DefaultBodyLimit {
@@ -119,9 +121,15 @@ pub(super) async fn file(
 
 /// The outputs of a job, of this node or of another
 #[utoipa::path(
-    get, path = "/v1/jobs/{job}/files", tag = "files", params(("job" = String, Path)),
+    get, path = "/v1/jobs/{job}/files", tag = "files",
+    params(("job" = String, Path), ("shoal-demand" = Option<String>, Header, description = "What the job's user has signed")),
     responses((status = 200, body = FileList), (status = 404, body = Problem))
 )]
-pub(super) async fn files(State(shared): State<Shared>, Path(job): Path<String>) -> Answer {
-    shared.service.ask_owner(&job, |job| Question::Files { job }).await
+pub(super) async fn files(
+    State(shared): State<Shared>,
+    Path(job): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    let demand = demanded(&headers)?;
+    shared.service.demand(&job, Verb::Files, demand, |job, by| Question::Files { job, by }).await
 }

@@ -1,54 +1,86 @@
-//! Who may ask, how long, and how many at once.
+//! Who may ask, how often, and how long.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::serve::Listener;
 use shoal_api::Problem;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::limits::Limits;
 use super::metrics::Metrics;
+use super::slow::Paced;
+use crate::places::Place;
 use crate::service::Wrong;
 
-/// Connections at once; further ones wait until one ends.
-pub const CONNECTIONS_MAX: usize = 1_024;
 /// The longest that an answer may take to begin. Who asks to wait is answered before.
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(90);
+
+/// Where the interface is, and for whom.
+#[derive(Clone, Debug)]
+pub struct Door {
+    /// What a request must show.
+    pub token: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// How else this node is called by who means it.
+    pub names: Vec<String>,
+    /// Whether it speaks TLS.
+    pub secure: bool,
+    /// Requests with the token in a second.
+    pub requests_per_second: u32,
+}
 
 /// What a request must show.
 pub(super) struct Guard {
     token: String,
     /// How this node is called by who means it.
     hosts: Vec<String>,
+    /// How the origin of a page of this node begins.
+    scheme: &'static str,
+    limits: Limits,
     metrics: Arc<Metrics>,
 }
 
 impl Guard {
-    pub fn new(token: String, address: SocketAddr, metrics: Arc<Metrics>) -> Guard {
+    pub fn new(door: Door, metrics: Arc<Metrics>) -> Guard {
+        let Door { token, address, names, secure, requests_per_second } = door;
         let port = address.port();
-        let names = ["127.0.0.1", "localhost", "[::1]"];
-        let mut hosts: Vec<String> = names.iter().map(|name| format!("{name}:{port}")).collect();
+        let local = ["127.0.0.1", "localhost", "[::1]"].into_iter();
+        let mut hosts: Vec<String> =
+            local.chain(names.iter().map(String::as_str)).map(|name| format!("{name}:{port}")).collect();
         hosts.push(address.to_string());
-        Guard { token, hosts, metrics }
+        let scheme = if secure { "https://" } else { "http://" };
+        Guard { token, hosts, scheme, limits: Limits::new(requests_per_second), metrics }
     }
 
-    fn judge(&self, headers: &HeaderMap, authority: Option<&str>) -> Result<(), Wrong> {
+    /// Judges a request that came in at an address: whoever names that as a number means this node.
+    fn judge(
+        &self,
+        headers: &HeaderMap,
+        authority: Option<&str>,
+        at: Option<SocketAddr>,
+    ) -> Result<(), Wrong> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
         let host = authority.or(text(header::HOST)).unwrap_or_default();
-        if !self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host)) {
-            let problem = Problem::new("this node is not the host that was asked for");
-            return Err(Wrong { status: 421, problem: problem.field("host") });
+        let at = at.map(|at| at.to_string());
+        let own = |host: &str| self.hosts.iter().chain(&at).any(|own| own.eq_ignore_ascii_case(host));
+        if !own(host) {
+            let problem = Problem::new("this node is not the host that was asked for").field("host");
+            let hint = "name it by its address, or by one of `http.names` in its node.toml";
+            return Err(Wrong { status: 421, problem: problem.hint(hint) });
         }
-        if let Some(origin) = text(header::ORIGIN)
-            && !self.hosts.iter().any(|own| origin.strip_prefix("http://") == Some(own))
-        {
+        // One of several could be ours, and the one that counts another.
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let foreign = |origin: &HeaderValue| {
+            !origin.to_str().ok().and_then(|text| text.strip_prefix(self.scheme)).is_some_and(own)
+        };
+        if origins.any(foreign) {
             let problem = Problem::new("requests from pages of other hosts are refused").field("origin");
             return Err(Wrong { status: 403, problem });
         }
@@ -60,6 +92,42 @@ impl Guard {
         }
         Ok(())
     }
+
+    /// The same, and counts how often who asks is heard or refused.
+    fn admit(&self, request: &Request) -> Result<(), Box<Response>> {
+        let place = request.extensions().get::<Arc<Place>>();
+        let authority = request.uri().authority().map(|authority| authority.as_str());
+        let from = place.map_or(IpAddr::from([127, 0, 0, 1]), |place| place.from());
+        if let Err(wrong) = self.judge(request.headers(), authority, place.map(|place| place.at)) {
+            let response = match self.limits.refused(from, Instant::now()) {
+                Ok(()) => wrong.into_response(),
+                Err(wait) => too_many("too many requests of this address were refused", wait),
+            };
+            return Err(Box::new(closed(response)));
+        }
+        if !place.is_none_or(|place| place.stays()) {
+            let wrong = Wrong::unavailable("too many connections are open; close some, or try again");
+            return Err(Box::new(closed(wrong.into_response())));
+        }
+        let late = |wait| Box::new(too_many("too many requests in a second", wait));
+        self.limits.known(Instant::now()).map_err(late)
+    }
+}
+
+/// Come again later.
+fn too_many(error: &str, wait: Duration) -> Response {
+    // Whole seconds, and never none.
+    let seconds = wait.as_secs() + 1;
+    let problem = Problem::new(error).hint(format!("try again in {seconds} s"));
+    let mut response = Wrong { status: 429, problem }.into_response();
+    response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    response
+}
+
+/// The connection ends with this answer: whoever was refused has no further use of it.
+fn closed(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// Whether two texts are the same, in a time that does not tell how much of them is.
@@ -72,97 +140,28 @@ pub(super) async fn check(State(guard): State<Arc<Guard>>, request: Request, nex
     let began = Instant::now();
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
-    let response = match guard.judge(request.headers(), authority.as_deref()) {
-        Err(wrong) => wrong.into_response(),
-        Ok(()) => match tokio::time::timeout(REQUEST_TIME_MAX, next.run(request)).await {
-            Ok(response) => response,
-            Err(_) => {
-                let problem = Problem::new("the request took too long");
-                Wrong { status: 408, problem }.into_response()
-            }
-        },
+    let response = match guard.admit(&request) {
+        Err(response) => *response,
+        Ok(()) => answer(request, next).await,
     };
     let path = path.unwrap_or_else(|| "other".to_owned());
-    guard.metrics.answered(method.as_str(), &path, response.status().as_u16(), began.elapsed());
+    // A method may be any word; figures are kept of the usual ones.
+    let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
+    let method = known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other");
+    guard.metrics.answered(method, &path, response.status().as_u16(), began.elapsed());
     response
 }
 
-/// A listener that takes so many connections at once and no more.
-pub(super) struct Limited {
-    listener: TcpListener,
-    places: Arc<Semaphore>,
-}
-
-/// A connection that has a place.
-pub(super) struct Placed {
-    stream: TcpStream,
-    _place: OwnedSemaphorePermit,
-}
-
-impl Limited {
-    pub fn new(listener: TcpListener) -> Limited {
-        Limited { listener, places: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
-    }
-}
-
-impl Listener for Limited {
-    type Io = Placed;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Placed, SocketAddr) {
-        let place = Arc::clone(&self.places).acquire_owned().await.expect("the places are never closed");
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        // Answers are small, and somebody waits for each.
-        let _ = stream.set_nodelay(true);
-        (Placed { stream, _place: place }, address)
-    }
-
-    fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-impl AsyncRead for Placed {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Placed {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[std::io::IoSlice<'_>],
-    ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+/// Has a request answered, if all of it comes in time and the answer does.
+async fn answer(request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let (body, late) = Paced::new(body);
+    let slow = |error| closed(Wrong { status: 408, problem: Problem::new(error) }.into_response());
+    let request = Request::from_parts(head, Body::new(body));
+    match tokio::time::timeout(REQUEST_TIME_MAX, next.run(request)).await {
+        Ok(_) if late.load(Ordering::Relaxed) => slow("the request came too slowly"),
+        Ok(response) => response,
+        Err(_) => slow("the request took too long"),
     }
 }
 
@@ -171,13 +170,25 @@ mod tests {
     use super::*;
 
     fn judged(headers: &[(&str, &str)]) -> Option<u16> {
-        let address = "127.0.0.1:4000".parse().unwrap();
-        let guard = Guard::new("secret".to_owned(), address, Arc::new(Metrics::new()));
+        judged_at(false, None, headers)
+    }
+
+    fn judged_at(secure: bool, at: Option<&str>, headers: &[(&str, &str)]) -> Option<u16> {
+        let guard = Guard::new(
+            Door {
+                token: "secret".to_owned(),
+                address: if secure { "0.0.0.0:4000" } else { "127.0.0.1:4000" }.parse().unwrap(),
+                names: vec!["node7.lab.example".to_owned()],
+                secure,
+                requests_per_second: 10,
+            },
+            Arc::new(Metrics::new()),
+        );
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            map.insert(axum::http::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+            map.append(axum::http::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
-        guard.judge(&map, None).err().map(|wrong| wrong.status)
+        guard.judge(&map, None, at.map(|at| at.parse().unwrap())).err().map(|wrong| wrong.status)
     }
 
     #[test]
@@ -200,5 +211,26 @@ mod tests {
         assert_eq!(judged(&[host]), Some(401));
         // A foreign host is refused before the token is looked at.
         assert_eq!(judged(&[("host", "evil.example"), ("authorization", "Bearer x")]), Some(421));
+    }
+
+    #[test]
+    fn every_origin_of_a_request_must_be_this_nodes() {
+        let (token, host) = (("authorization", "Bearer secret"), ("host", "127.0.0.1:4000"));
+        let (own, foreign) = (("origin", "http://localhost:4000"), ("origin", "http://evil.example"));
+        assert_eq!(judged(&[host, token, own, foreign]), Some(403));
+        assert_eq!(judged(&[host, token, own, own]), None);
+    }
+
+    #[test]
+    fn node_that_others_reach_is_meant_by_its_address_or_a_name_that_it_has() {
+        let token = ("authorization", "Bearer secret");
+        let at = Some("192.0.2.7:4000");
+        assert_eq!(judged_at(true, at, &[("host", "192.0.2.7:4000"), token]), None);
+        assert_eq!(judged_at(true, at, &[("host", "Node7.lab.example:4000"), token]), None);
+        assert_eq!(judged_at(true, at, &[("host", "192.0.2.8:4000"), token]), Some(421));
+        assert_eq!(judged_at(true, at, &[("host", "evil.example:4000"), token]), Some(421));
+        let host = ("host", "192.0.2.7:4000");
+        assert_eq!(judged_at(true, at, &[host, token, ("origin", "https://192.0.2.7:4000")]), None);
+        assert_eq!(judged_at(true, at, &[host, token, ("origin", "http://192.0.2.7:4000")]), Some(403));
     }
 }

@@ -14,6 +14,7 @@ use shoal_model::{JobId, Nonce, Span};
 use super::Shared;
 use crate::elsewhere::{Question, Reply};
 use crate::service::{ListQuery, Order, Submission, WAIT_MAX, Wrong, read_nonce, read_span};
+use crate::trust::demand::Verb;
 
 pub(super) type Answer = Result<Reply, Wrong>;
 pub(super) type Asked<T> = Result<Query<T>, QueryRejection>;
@@ -56,6 +57,13 @@ pub(super) async fn secrets(
     let whole = |_| Wrong::nonsense("expected the whole id of a job, of 32 hexadecimal digits");
     shared.service.keep_secrets(job.parse::<JobId>().map_err(whole)?, secrets).await?;
     Ok(Reply::json(200, &()))
+}
+
+/// What a user has signed; nothing, where the caller acts as the node's owner.
+pub(super) fn demanded(headers: &HeaderMap) -> Result<Option<String>, Wrong> {
+    let Some(text) = headers.get(shoal_api::DEMAND) else { return Ok(None) };
+    let wrong = |_| Wrong::nonsense("the demand is no text");
+    text.to_str().map(|text| Some(text.to_owned())).map_err(wrong)
 }
 
 /// Submit a job
@@ -112,7 +120,7 @@ pub(super) async fn submit(
         shoal_api::secret::draw().map_err(|error| Wrong::unavailable(format!("no chance: {error}")))?;
     let has_signer = matches!(submission, Submission::Envelope(_));
     let envelope = submission.read(|| Nonce(drawn))?;
-    let envelope = if has_signer { envelope } else { shared.service.seal(envelope) };
+    let envelope = if has_signer { envelope } else { shared.service.seal(envelope, nonce.is_some())? };
     let (new, status) = shared.service.submit(envelope, wait).await?;
     Ok(Reply::json(if new { 201 } else { 200 }, &status))
 }
@@ -159,29 +167,47 @@ pub(super) async fn status(State(shared): State<Shared>, Path(job): Path<String>
 
 /// Take a job back
 #[utoipa::path(
-    post, path = "/v1/jobs/{job}/cancel", tag = "jobs", params(("job" = String, Path)),
-    responses((status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem))
+    post, path = "/v1/jobs/{job}/cancel", tag = "jobs",
+    params(("job" = String, Path), ("shoal-demand" = Option<String>, Header, description = "What the job's user has signed")),
+    responses((status = 200, body = JobStatus), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem))
 )]
-pub(super) async fn cancel(State(shared): State<Shared>, Path(job): Path<String>) -> Answer {
-    shared.service.ask_owner(&job, |job| Question::Cancel { job }).await
+pub(super) async fn cancel(
+    State(shared): State<Shared>,
+    Path(job): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    let demand = demanded(&headers)?;
+    shared.service.demand(&job, Verb::Cancel, demand, |job, by| Question::Cancel { job, by }).await
 }
 
 /// Keep a job from starting
 #[utoipa::path(
-    post, path = "/v1/jobs/{job}/hold", tag = "jobs", params(("job" = String, Path)),
-    responses((status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem))
+    post, path = "/v1/jobs/{job}/hold", tag = "jobs",
+    params(("job" = String, Path), ("shoal-demand" = Option<String>, Header, description = "What the job's user has signed")),
+    responses((status = 200, body = JobStatus), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem))
 )]
-pub(super) async fn hold(State(shared): State<Shared>, Path(job): Path<String>) -> Answer {
-    shared.service.ask_owner(&job, |job| Question::Hold { job }).await
+pub(super) async fn hold(
+    State(shared): State<Shared>,
+    Path(job): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    let demand = demanded(&headers)?;
+    shared.service.demand(&job, Verb::Hold, demand, |job, by| Question::Hold { job, by }).await
 }
 
 /// Let a job start that was held
 #[utoipa::path(
-    post, path = "/v1/jobs/{job}/release", tag = "jobs", params(("job" = String, Path)),
-    responses((status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem))
+    post, path = "/v1/jobs/{job}/release", tag = "jobs",
+    params(("job" = String, Path), ("shoal-demand" = Option<String>, Header, description = "What the job's user has signed")),
+    responses((status = 200, body = JobStatus), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem))
 )]
-pub(super) async fn release(State(shared): State<Shared>, Path(job): Path<String>) -> Answer {
-    shared.service.ask_owner(&job, |job| Question::Release { job }).await
+pub(super) async fn release(
+    State(shared): State<Shared>,
+    Path(job): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    let demand = demanded(&headers)?;
+    shared.service.demand(&job, Verb::Release, demand, |job, by| Question::Release { job, by }).await
 }
 
 /// Why a job is where it is
@@ -216,7 +242,11 @@ pub(super) async fn wait(
 
 /// An output of a job, wherever it runs
 #[utoipa::path(
-    get, path = "/v1/jobs/{job}/logs", tag = "jobs", params(("job" = String, Path), LogQuery),
+    get, path = "/v1/jobs/{job}/logs", tag = "jobs",
+    params(
+        ("job" = String, Path), LogQuery,
+        ("shoal-demand" = Option<String>, Header, description = "What the job's user has signed"),
+    ),
     responses(
         (status = 200, description = "The bytes", body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 404, body = Problem),
@@ -226,9 +256,11 @@ pub(super) async fn logs(
     State(shared): State<Shared>,
     Path(job): Path<String>,
     query: Asked<LogQuery>,
+    headers: HeaderMap,
 ) -> Answer {
     let query = read(query)?;
-    shared.service.ask_owner(&job, |job| Question::Logs { job, query }).await
+    let demand = demanded(&headers)?;
+    shared.service.demand(&job, Verb::Logs, demand, |job, by| Question::Logs { job, query, by }).await
 }
 
 /// What happened to a job, and what happens until it is over, as server-sent events

@@ -1,7 +1,8 @@
-//! The HTTP interface: loopback only, a token for every request, and nothing decided here.
+//! The HTTP interface: on loopback, or in TLS; a token for every request, and nothing decided here.
 //!
 //! ```text
-//! request ─▶ guard: Host (421), Origin (403), token (401), time and size ─▶ handler ─▶ Service ─▶ Reply
+//! connection ─▶ place ─▶ TLS ─▶ request ─▶ guard ─▶ handler ─▶ Service ─▶ Reply
+//!                                           Host (421), Origin (403), token (401), rate (429), time (408), size (413)
 //! ```
 //!
 //! A page in a browser on this machine can send requests here, and DNS can be made to name this machine: so a foreign
@@ -10,13 +11,15 @@
 mod files;
 mod guard;
 mod jobs;
+mod limits;
 mod metrics;
 mod node;
+mod serve;
+mod slow;
+pub mod tls;
 mod trust;
 
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -26,7 +29,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use shoal_model::envelope::MAX_ENVELOPE_BYTES;
-use tokio::net::TcpListener;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::OpenApi;
@@ -37,7 +39,10 @@ use utoipa_axum::routes;
 use crate::elsewhere::{Body, Reply};
 use crate::service::{Service, Wrong};
 
-pub use guard::{CONNECTIONS_MAX, REQUEST_TIME_MAX};
+pub use guard::{Door, REQUEST_TIME_MAX};
+pub use limits::{ADDRESSES_MAX, REFUSALS_BURST, REFUSALS_PER_SECOND, REQUESTS_PER_SECOND};
+pub use serve::{CONNECTIONS_MAX, HANDSHAKE_TIME_MAX, HEAD_TIME_MAX, STRANGERS_MAX, serve};
+pub use slow::BODY_PAUSE_MAX;
 
 /// The most bytes of a request: an envelope in JSON is somewhat longer than its own encoding.
 pub const BODY_MAX: usize = 2 * MAX_ENVELOPE_BYTES;
@@ -108,27 +113,17 @@ fn routes() -> OpenApiRouter<Shared> {
 }
 
 /// All that the interface answers, guarded.
-pub fn router(service: Arc<Service>, token: String, address: SocketAddr) -> Router {
+pub fn router(service: Arc<Service>, door: Door) -> Router {
     let (router, document) = routes().split_for_parts();
     let metrics = Arc::new(metrics::Metrics::new());
     let shared = Shared { service, metrics: Arc::clone(&metrics), document: Arc::new(document) };
-    let guard = guard::Guard::new(token, address, metrics);
+    let guard = guard::Guard::new(door, metrics);
     router
         .fallback(|| async { Wrong::nowhere().into_response() })
         .method_not_allowed_fallback(|| async { Wrong::no_such_method().into_response() })
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(middleware::from_fn_with_state(Arc::new(guard), guard::check))
         .with_state(shared)
-}
-
-/// Answers until `end` comes.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    end: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let listener = guard::Limited::new(listener);
-    axum::serve(listener, router).with_graceful_shutdown(end).await
 }
 
 impl IntoResponse for Reply {
@@ -149,7 +144,11 @@ impl IntoResponse for Reply {
 
 impl IntoResponse for Wrong {
     fn into_response(self) -> Response {
-        self.reply().into_response()
+        let mut response = self.reply().into_response();
+        if self.status == 429 {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
     }
 }
 

@@ -13,7 +13,7 @@ use shoal_model::{Digest, Epoch, Job, JobId, NodeId, Rank};
 use shoal_protocols::node::Task;
 use tokio::sync::mpsc;
 
-use super::{Service, Wrong};
+use super::{By, Service, Wrong};
 use crate::depot::outputs::Patterns;
 use crate::depot::{Error, Intake, Manifest};
 use crate::elsewhere::{PART_MAX, PARTS_WAITING_MAX, PLAIN, Question, Reply};
@@ -290,14 +290,14 @@ impl Service {
     }
 
     /// The outputs of a job that this node accepted.
-    pub async fn files(&self, job: JobId) -> Result<FileList, Wrong> {
+    pub async fn files(&self, job: JobId, by: &By) -> Result<FileList, Wrong> {
         let status = self.status(job).await?;
         if status.planned.is_none() {
             let problem = Problem::new(format!("job {job} has no files: it has not run"));
             return Err(Wrong { status: 404, problem });
         }
         let mut list = FileList::default();
-        for (rank, found) in self.manifests(&status).await {
+        for (rank, found) in self.manifests(&status, by).await {
             let Some((holders, manifest)) = found else {
                 list.unknown.push(rank);
                 continue;
@@ -319,18 +319,18 @@ impl Service {
     }
 
     /// What each rank of a job's last placement left behind, and who has it.
-    async fn manifests(&self, status: &JobStatus) -> Vec<(u32, Option<(Vec<NodeId>, Manifest)>)> {
+    async fn manifests(&self, status: &JobStatus, by: &By) -> Vec<(u32, Option<(Vec<NodeId>, Manifest)>)> {
         let Some(planned) = &status.planned else { return Vec::new() };
         let mut found = Vec::new();
         for (rank, node) in (0..RANKS_MAX).zip(&planned.nodes) {
             let task = Task { job: status.id, epoch: Epoch(planned.epoch), rank: Rank(rank) };
             let node = node.parse().unwrap_or(self.setting.me);
-            found.push((rank, self.manifest(task, node).await));
+            found.push((rank, self.manifest(task, node, by).await));
         }
         found
     }
 
-    async fn manifest(&self, task: Task, ran: NodeId) -> Option<(Vec<NodeId>, Manifest)> {
+    async fn manifest(&self, task: Task, ran: NodeId, by: &By) -> Option<(Vec<NodeId>, Manifest)> {
         let mut holders = vec![ran];
         let outputs = match self.staging.depot().end(task) {
             Some(outputs) => {
@@ -339,7 +339,8 @@ impl Service {
             }
             None if ran == self.setting.me => return None,
             None => {
-                let question = Question::Outputs { job: task.job, epoch: task.epoch, rank: task.rank };
+                let question =
+                    Question::Outputs { job: task.job, epoch: task.epoch, rank: task.rank, by: by.clone() };
                 self.ask_node(ran, &question).await.ok()?.read::<Digest>().await?
             }
         };

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::history::Told;
 use super::jobs::WAIT_MAX;
 use super::output::Output;
-use super::{Service, Wrong, story};
+use super::{By, Service, Wrong, story};
 use crate::elsewhere::{Body, EVENTS, PARTS_WAITING_MAX, PLAIN, Question, Reply};
 use crate::executor::process::folder_of;
 
@@ -27,7 +27,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 impl Service {
     /// An output of a job that this node accepted, wherever its task runs.
-    pub async fn logs(self: &Arc<Self>, job: JobId, query: LogQuery) -> Result<Reply, Wrong> {
+    pub async fn logs(self: &Arc<Self>, job: JobId, query: LogQuery, by: By) -> Result<Reply, Wrong> {
         let status = self.status(job).await?;
         if query.rank >= status.nodes {
             let last = status.nodes - 1;
@@ -40,16 +40,16 @@ impl Service {
                 let problem = Problem::new(format!("job {job} has not run yet: it is {}{why}", status.state));
                 return Err(Wrong { status: 404, problem: problem.hint("`shoal logs -f` waits for it") });
             };
-            return self.output_at(node, job, query).await;
+            return self.output_at(node, job, query, by).await;
         }
         let (sender, parts) = mpsc::channel(PARTS_WAITING_MAX);
         let service = Arc::clone(self);
-        tokio::spawn(async move { service.follow(job, query, sender).await });
+        tokio::spawn(async move { service.follow(job, query, by, sender).await });
         Ok(Reply::parts(PLAIN, parts))
     }
 
     /// Passes an output on until the job is over: that of each placement after the other.
-    async fn follow(self: Arc<Self>, job: JobId, mut query: LogQuery, to: mpsc::Sender<Bytes>) {
+    async fn follow(self: Arc<Self>, job: JobId, mut query: LogQuery, by: By, to: mpsc::Sender<Bytes>) {
         let mut seen = None;
         loop {
             let Ok(status) = self.wait(job, Until::Started, WAIT_MAX).await else { return };
@@ -58,7 +58,7 @@ impl Service {
             match place {
                 Some((node, wanted)) if epoch != seen => {
                     seen = epoch;
-                    if let Ok(reply) = self.output_at(node, job, wanted).await
+                    if let Ok(reply) = self.output_at(node, job, wanted, by.clone()).await
                         && !pass_on(reply, &to).await
                     {
                         return;
@@ -100,11 +100,17 @@ impl Service {
     }
 
     /// An output of a task that runs on a node.
-    async fn output_at(self: &Arc<Self>, node: NodeId, job: JobId, query: LogQuery) -> Result<Reply, Wrong> {
+    async fn output_at(
+        self: &Arc<Self>,
+        node: NodeId,
+        job: JobId,
+        query: LogQuery,
+        by: By,
+    ) -> Result<Reply, Wrong> {
         if node == self.setting.me {
             return self.output(job, query).await;
         }
-        self.ask_node(node, &Question::Output { job, query }).await
+        self.ask_node(node, &Question::Output { job, query, by }).await
     }
 
     /// An output of a task that ran or runs here.

@@ -18,7 +18,9 @@ mod jobs;
 mod logs;
 mod output;
 mod respond;
+mod rights;
 mod secrets;
+mod shares;
 pub mod story;
 mod submit;
 mod trust;
@@ -38,6 +40,8 @@ use tokio::sync::{Notify, oneshot};
 
 pub use jobs::{ListQuery, Order, WAIT_MAX, read_span};
 pub use respond::Answers;
+pub use rights::By;
+pub use shares::{OPEN_PER_USER, SUBMITS_AT_ONCE_MAX};
 pub use submit::{Submission, read_nonce};
 pub use wrong::Wrong;
 
@@ -60,6 +64,8 @@ pub struct Service {
     gate: Option<Arc<Gatekeeper>>,
     staging: Staging,
     uploads: files::Uploads,
+    shares: Arc<shares::Shares>,
+    done: rights::Done,
     leaving: AtomicBool,
     /// Rings once the node shall end.
     end: Notify,
@@ -80,6 +86,8 @@ pub struct Setting {
     pub recipe: &'static str,
     /// The hard limit of a job that names none.
     pub limit_default: Span,
+    /// Jobs of one user that have not ended, at most.
+    pub open_per_user: u64,
     /// Its clock.
     pub clock: Clock,
     /// When this life began.
@@ -112,7 +120,21 @@ impl Service {
         let Parts { setting, mailbox, history, elsewhere, tickets, gate, staging } = parts;
         let leaving = AtomicBool::new(false);
         let (uploads, end) = (files::Uploads::default(), Notify::new());
-        Service { setting, mailbox, history, elsewhere, tickets, gate, staging, uploads, leaving, end }
+        let (shares, done) = (Arc::default(), rights::Done::default());
+        Service {
+            setting,
+            mailbox,
+            history,
+            elsewhere,
+            tickets,
+            gate,
+            staging,
+            uploads,
+            shares,
+            done,
+            leaving,
+            end,
+        }
     }
 
     /// What it knows of its node.

@@ -84,12 +84,14 @@ impl Service {
             .check()
             .map_err(|little| Wrong { status: 507, problem: Problem::new(little.to_string()) })?;
         let envelope = self.authorise(envelope)?;
+        let id = envelope.id();
+        let known = self.history.story(id).is_some();
+        // What was taken before is answered, and not counted again.
+        let _under_way = if known { None } else { self.share(&envelope).await? };
         self.judge(&envelope).await?;
         self.judge_files(envelope.job()).await?;
-        let id = envelope.id();
         self.judge_secrets(id, envelope.job())?;
         let watch = self.history.watch(id);
-        let known = self.history.story(id).is_some();
         let after = self.owners_of(envelope.job()).await?;
         self.mailbox.command(Command::SubmitAfter(Shared::new(envelope), after.into()))?;
         let seen = self.look(move |node| view::facts(node, id)).await?;

@@ -31,12 +31,15 @@ impl Service {
         Ok(self.gatekeeper()?.trust())
     }
 
-    /// Signs a job with the node's key: who has shown its token and no key of their own acts in its name.
-    pub fn seal(&self, envelope: Envelope) -> Envelope {
-        match &self.gate {
-            Some(gate) => gate.trust().seal(envelope),
-            None => envelope,
-        }
+    /// Signs a job with the node's key: who has shown its token and no key of their own acts in its name. A job whose
+    /// client gave its nonce is the same when it comes again, so it was made when it came first.
+    pub fn seal(&self, envelope: Envelope, given: bool) -> Result<Envelope, Wrong> {
+        let Some(gate) = &self.gate else { return Ok(envelope) };
+        let made = match given {
+            true => gate.trust().made(envelope.nonce()).map_err(Unvouched::Cabinet)?,
+            false => self.now(),
+        };
+        Ok(gate.trust().seal(envelope, made))
     }
 
     /// Whether a job is somebody's; adds a pass if it has none, for who has shown this node's token.
@@ -180,6 +183,8 @@ fn refused(status: u16, denial: Denial) -> Wrong {
         }
         Denial::Expired => "ask for a new pass, and keep it with `shoal user keep`",
         Denial::OtherUser => "leave `user` and `organisation` out of the job, or give those of your pass",
+        Denial::ForeignJob => "submit it anew: a job is signed for one grid",
+        Denial::Stale => "submit it anew; if you just did, the clock of your machine is wrong",
         Denial::NoPass
         | Denial::BadPass
         | Denial::OtherGrid

@@ -171,9 +171,10 @@ impl Gatekeeper {
         }
     }
 
-    /// Whose job this is, if all that shows it is sound now.
+    /// Whose job this is, if all that shows it is sound now, and it is for this grid and this time.
     pub fn bearer(&self, envelope: &Envelope, now: Time) -> Result<Bearer, Denial> {
         let signer = signature(envelope)?;
+        self.trust.check_origin(envelope, now)?;
         let pass = envelope.pass().ok_or(Denial::NoPass)?;
         let bearer = self.verified(pass, now)?;
         let job = envelope.job();
@@ -271,9 +272,12 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
+    use crate::identity::Identity;
+    use crate::membership::GridId;
     use crate::trust::notice::Said;
     use crate::trust::pass::Statement;
     use crate::trust::samples::{key, signed, trust};
+    use crate::trust::{JOB_AGE_MAX, JOB_AHEAD_MAX};
 
     static MACHINE: LazyLock<Machine> = LazyLock::new(|| Machine::with_capacity(Resources::cores(1)));
 
@@ -287,7 +291,7 @@ mod tests {
         let (trust, _) = trust();
         let now = Clock::new().now();
         let pass = trust.vouch(key(9).public(), "alice".parse().ok(), Span::from_hours(1)).unwrap();
-        let job = signed(&key(9), Job::command(["true"])).with_pass(pass);
+        let job = signed(trust.grid(), &key(9), Job::command(["true"])).with_pass(pass);
         let gate = Gatekeeper::open(trust, None, folder.path()).unwrap();
         (folder, gate, job, now)
     }
@@ -296,9 +300,11 @@ mod tests {
     fn job_of_ones_own_organisation_may_run_and_anything_less_than_whole_may_not() {
         let (_folder, gate, job, now) = scene();
         let judge = |envelope: &Envelope, now| gate.judge(&asked(envelope, now, &[]));
+        let signed = |user: &Identity, job: Job| signed(gate.trust().grid(), user, job);
         assert_eq!(judge(&job, now), Ok(()));
         let pass = job.pass().unwrap().clone();
         let plain = Envelope::new(Job::command(["true"]), job.nonce()).unwrap();
+        let plain = plain.made_for(job.origin().unwrap());
         assert_eq!(judge(&plain.clone().with_pass(pass.clone()), now), Err(Denial::Unsigned));
         assert_eq!(judge(&signed(&key(9), Job::command(["true"])), now), Err(Denial::NoPass));
         let other = signed(&key(8), Job::command(["true"])).with_pass(pass.clone());
@@ -318,6 +324,34 @@ mod tests {
             Err(Denial::Expired),
             "also one that was sound before"
         );
+    }
+
+    #[test]
+    fn job_of_another_grid_or_of_none_or_of_long_ago_may_not_run() {
+        use shoal_model::envelope::Origin;
+        let (_folder, gate, job, now) = scene();
+        let grid = gate.trust().grid();
+        let lasting = gate.trust().vouch(key(9).public(), None, JOB_AGE_MAX + JOB_AGE_MAX).unwrap();
+        let judge = |job: Job, origin: Option<Origin>, now| {
+            let envelope = Envelope::new(job, shoal_model::Nonce([3; 16])).unwrap();
+            let envelope = origin.into_iter().fold(envelope, Envelope::made_for);
+            let envelope = envelope.sealed(key(9).public(), |digest| key(9).sign(digest));
+            gate.judge(&asked(&envelope.with_pass(lasting.clone()), now, &[]))
+        };
+        let plain = || Job::command(["true"]);
+        let origin = |grid: GridId, made| Some(Origin { grid: grid.0, made });
+        assert_eq!(judge(plain(), origin(grid, now), now), Ok(()));
+        assert_eq!(judge(plain(), None, now), Err(Denial::ForeignJob), "as earlier versions signed");
+        let other = GridId(key(77).public());
+        assert_eq!(judge(plain(), origin(other, now), now), Err(Denial::ForeignJob));
+        assert_eq!(judge(plain(), origin(grid, now), now + JOB_AGE_MAX), Ok(()));
+        let late = now + JOB_AGE_MAX + Span::from_secs(1);
+        assert_eq!(judge(plain(), origin(grid, now), late), Err(Denial::Stale));
+        let begins = Job { begin: Some(now + Span::from_hours(24)), ..plain() };
+        assert_eq!(judge(begins, origin(grid, now), late), Ok(()), "it was to begin later");
+        let ahead = now + JOB_AHEAD_MAX + Span::from_secs(1);
+        assert_eq!(judge(plain(), origin(grid, ahead), now), Err(Denial::Stale));
+        assert_eq!(gate.judge(&asked(&job, now, &[])), Ok(()));
     }
 
     #[test]
@@ -349,7 +383,7 @@ mod tests {
         };
         let stranger = key(4);
         let bob = |organisation_key, name: &str| {
-            signed(&key(7), Job::command(["true"]))
+            signed(trust.grid(), &key(7), Job::command(["true"]))
                 .with_pass(pass::by_organisation(organisation_key, &statement(name)))
         };
         let judge = |envelope: &Envelope| gate.judge(&asked(envelope, now, &[]));
@@ -424,7 +458,7 @@ mod tests {
         write("default = 'deny'\n[[rules]]\nverdict = 'allow'\njobs = 2\n");
         assert!(matches!(gate.reload(), Reload::New(1)));
         assert!(gate.counts());
-        let other = signed(&key(8), Job::command(["true"]));
+        let other = signed(gate.trust().grid(), &key(8), Job::command(["true"]));
         assert_eq!(judge(&[&job, &other]), Ok(()), "one of alice, one of somebody else");
         assert_eq!(judge(&[&job, &job]), Err(Denial::NoRule));
         let gone = || std::fs::remove_file(folder.path().join("policy.toml")).unwrap();

@@ -7,6 +7,7 @@
 //!
 //! `docs/security.md` says who signs what and what is checked where.
 
+pub mod demand;
 pub mod gate;
 pub mod notice;
 pub mod pass;
@@ -19,14 +20,15 @@ pub mod user;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard};
 
-use shoal_model::envelope::{Envelope, Pass, PublicKey};
-use shoal_model::{Name, Span, Time};
+use shoal_model::envelope::{Envelope, Origin, Pass, PublicKey};
+use shoal_model::{JobId, Name, Nonce, Span, Time};
 use shoal_protocols::node::Denial;
 
 use crate::cabinet::{Cabinet, CabinetError};
 use crate::clock::Clock;
 use crate::identity::{Identity, signed_by};
 use crate::membership::{Grid, GridId};
+use demand::{Demand, Verb};
 use notice::{Notice, NoticeError, Said, Voice};
 use pass::{Bearer, Statement};
 
@@ -38,12 +40,17 @@ pub const NOTICES_OF_OTHERS_MAX: usize = 4_000;
 pub const NOTICES_PER_SIGNER_MAX: usize = 1_000;
 /// Users that a node vouches for, at most.
 pub const USERS_MAX: usize = 10_000;
+/// How long after it was signed, or was to begin, a job may start.
+pub const JOB_AGE_MAX: Span = Span::from_hours(30 * 24);
+/// How far ahead the clock of who signed it may be.
+pub const JOB_AHEAD_MAX: Span = Span::from_hours(1);
 /// How long a pass of a node lasts: longer than most jobs wait.
 pub const VOUCHED_FOR: Span = Span::from_hours(7 * 24);
 
 const NOTICES: &str = "notices";
 const ORGANISATIONS: &str = "organisations";
 const USERS: &str = "users";
+const MADE: &str = "made";
 const UNPOISONED: &str = "nothing panics while it holds what is trusted";
 
 /// What a node knows of users and organisations.
@@ -376,9 +383,50 @@ impl Trust {
         said.collect()
     }
 
+    /// What this node demands for who has shown its token.
+    pub fn demand(&self, job: JobId, verb: Verb, now: Time, nonce: [u8; 16]) -> Demand {
+        Demand::by_node(&self.grid, job, verb, now, nonce)
+    }
+
+    /// When a job was made that a client has given this nonce: the first time that it came.
+    pub fn made(&self, nonce: Nonce) -> Result<Time, CabinetError> {
+        let _one_at_a_time = self.desk.lock().expect(UNPOISONED);
+        let now = self.clock.now();
+        let read =
+            |bytes: Vec<u8>| bytes.try_into().ok().map(|bytes| Time::from_micros(u64::from_le_bytes(bytes)));
+        if let Some(made) = self.cabinet.get(MADE, &nonce.0)?.and_then(read) {
+            return Ok(made);
+        }
+        let keep = || self.cabinet.put(MADE, &nonce.0, &now.as_micros().to_le_bytes());
+        if keep().is_err() {
+            // The drawer is full: what is too old to be run again need not be known again.
+            for (nonce, made) in self.cabinet.list(MADE)? {
+                if read(made).is_none_or(|made| now.since(made) > JOB_AGE_MAX) {
+                    self.cabinet.remove(MADE, &nonce)?;
+                }
+            }
+            keep()?;
+        }
+        Ok(now)
+    }
+
+    /// Whether a job was signed for this grid, and lately enough.
+    pub fn check_origin(&self, envelope: &Envelope, now: Time) -> Result<(), Denial> {
+        let Origin { grid, made } = envelope.origin().ok_or(Denial::ForeignJob)?;
+        if grid != self.grid.id().0 {
+            return Err(Denial::ForeignJob);
+        }
+        let begin = envelope.job().begin.unwrap_or_default().max(made);
+        if now.since(begin) > JOB_AGE_MAX || made.since(now) > JOB_AHEAD_MAX {
+            return Err(Denial::Stale);
+        }
+        Ok(())
+    }
+
     /// Signs a job with this node's key, for who has shown its token and has no key.
-    pub fn seal(&self, envelope: Envelope) -> Envelope {
+    pub fn seal(&self, envelope: Envelope, made: Time) -> Envelope {
         let identity = self.grid.identity();
+        let envelope = envelope.made_for(Origin { grid: self.grid.id().0, made });
         envelope.sealed(identity.public(), |digest| identity.sign(digest))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shoal_model::envelope::Pass;
+use shoal_model::envelope::{Origin, Pass};
 use shoal_model::{Envelope, Job, Nonce, Time};
 
 use super::Trust;
@@ -63,8 +63,9 @@ pub fn trust() -> (Arc<Trust>, Arc<dyn Cabinet>) {
     (Arc::new(Trust::open(Arc::new(grid), Arc::clone(&cabinet), clock).unwrap()), cabinet)
 }
 
-/// A job that this user has signed.
-pub fn signed(user: &Identity, job: Job) -> Envelope {
-    let envelope = Envelope::new(job, Nonce([3; 16])).unwrap();
+/// A job that this user has signed for a grid.
+pub fn signed(grid: GridId, user: &Identity, job: Job) -> Envelope {
+    let origin = Origin { grid: grid.0, made: Clock::new().now() };
+    let envelope = Envelope::new(job, Nonce([3; 16])).unwrap().made_for(origin);
     envelope.sealed(user.public(), |digest| user.sign(digest))
 }

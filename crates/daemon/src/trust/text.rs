@@ -16,6 +16,8 @@ pub(super) enum Kind {
     Pass,
     /// A notice.
     Notice,
+    /// A demand.
+    Demand,
 }
 
 /// Why a line cannot be read.
@@ -40,6 +42,7 @@ impl Kind {
             Kind::Key => "shoalkey1",
             Kind::Pass => "shoalpass1",
             Kind::Notice => "shoalnotice1",
+            Kind::Demand => "shoaldemand1",
         }
     }
 
@@ -48,6 +51,7 @@ impl Kind {
             Kind::Key => "a key",
             Kind::Pass => "a pass",
             Kind::Notice => "a notice",
+            Kind::Demand => "a demand",
         }
     }
 
@@ -56,6 +60,7 @@ impl Kind {
             Kind::Key => "shoal 2026-11-15 public key text v1",
             Kind::Pass => "shoal 2026-11-15 pass text v1",
             Kind::Notice => "shoal 2026-11-15 notice text v1",
+            Kind::Demand => "shoal 2026-11-15 demand text v1",
         }
     }
 

@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use shoal_model::envelope::{Envelope, Pass, PublicKey};
-use shoal_model::{Name, text};
+use shoal_model::{Name, Time, text};
 
+use super::demand::{Demand, Matter};
 use super::pass;
 use crate::identity::file::Kind;
 use crate::identity::{Identity, IdentityError};
@@ -199,6 +200,11 @@ impl User {
     /// What the user is called.
     pub fn name(&self) -> &Name {
         &self.name
+    }
+
+    /// What the user wants done about a job.
+    pub fn demand(&self, matter: Matter, now: Time) -> io::Result<Demand> {
+        Ok(Demand::by_user(&self.identity, matter, now, shoal_api::secret::draw()?))
     }
 
     /// Signs a job.

@@ -160,7 +160,8 @@ async fn garbage_in_place_of_a_hello_and_on_the_port_harms_nobody() {
     assert_eq!(reason(stranger.open(&first, &[0xff; 64]).await.2).0, Reason::Garbled);
     let hollow = [1, 0, 0x10, 0, 0, 0, 5, 0x9a, 0xff, 0xff, 0xff, 0xff];
     assert_eq!(reason(stranger.open(&first, &hollow).await.2).0, Reason::Garbled);
-    let huge = [1, 0, 0x10, 0, 0x20, 0, 0];
+    // A gibibyte is announced.
+    let huge = [1, 0, 0x10, 0x40, 0, 0, 0];
     assert_eq!(reason(stranger.open(&first, &huge).await.2).0, Reason::Garbled);
 
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -243,6 +244,82 @@ async fn peer_that_does_not_read_holds_up_nobody_else() {
     second.hears(20).await;
     eventually("the oldest have made room", || dropped(&first, Drop::QueueFull) > 0).await;
     drop(conn);
+    first.stop().await;
+    second.stop().await;
+}
+
+/// First words of handshakes that nobody goes on with, as they come from sockets that never answer.
+async fn first_words(station: &Station, many: usize) -> Vec<Vec<u8>> {
+    let sink = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let there = sink.local_addr().unwrap();
+    let key = iroh::PublicKey::from_bytes(&station.identity.public().0).unwrap();
+    let stranger = Stranger::new().await;
+    for _ in 0..many {
+        let endpoint = stranger.endpoint.clone();
+        let address = EndpointAddr::from_parts(key, [TransportAddr::Ip(there)]);
+        tokio::spawn(async move { endpoint.connect(address, b"shoal/1").await });
+    }
+    let mut words = std::collections::BTreeMap::new();
+    let mut bytes = vec![0; 2_000];
+    while words.len() < many {
+        let heard = tokio::time::timeout(std::time::Duration::from_secs(5), sink.recv_from(&mut bytes)).await;
+        let Ok(Ok((length, _))) = heard else { break };
+        // A long header; the one that it is for is drawn anew for each handshake.
+        if length >= 1_200 && bytes[0] & 0x80 != 0 {
+            words.insert(bytes[6..14].to_vec(), bytes[..length].to_vec());
+        }
+    }
+    words.into_values().collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handshakes_that_nobody_goes_on_with_keep_nobody_out() {
+    let first = Station::first().await;
+    let second = Station::join(&first).await;
+    let words = first_words(&first, 300).await;
+    assert!(words.len() >= 200, "{} handshakes were begun", words.len());
+    let flood = {
+        let (words, there) = (words.clone(), first.handle.addresses()[0]);
+        tokio::task::spawn_blocking(move || {
+            for _ in 0..3 {
+                let sockets: Vec<_> =
+                    words.iter().map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+                for (socket, word) in sockets.iter().zip(&words) {
+                    socket.send_to(word, there).unwrap();
+                }
+                std::thread::sleep(std::time::Duration::from_millis(300));
+            }
+        })
+    };
+    // While they come: a newcomer, and words between those who know each other.
+    let third = Station::join(&first).await;
+    third.say(&first);
+    second.say(&first);
+    first.hears(2).await;
+    flood.await.unwrap();
+    let fourth = Station::join(&first).await;
+    fourth.say(&first);
+    first.hears(3).await;
+    for station in [first, second, third, fourth] {
+        station.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_who_never_say_hello_keep_nobody_out() {
+    let first = Station::first().await;
+    let stranger = Stranger::new().await;
+    let mut silent = Vec::new();
+    // More than are heard at once.
+    for _ in 0..80 {
+        silent.push(stranger.connect(&first).await);
+    }
+    let began = std::time::Instant::now();
+    let second = Station::join(&first).await;
+    second.say(&first);
+    first.hears(1).await;
+    assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
+    drop(silent);
     first.stop().await;
     second.stop().await;
 }

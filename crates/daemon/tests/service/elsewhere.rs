@@ -12,7 +12,7 @@ use shoal_daemon::executor::process::{Launch, Setup as ProcessSetup};
 use shoal_daemon::home::Room;
 use shoal_daemon::network::tickets::{NoTicket, Tickets};
 use shoal_daemon::service::history::History;
-use shoal_daemon::service::{Answers, Parts, Service, Setting};
+use shoal_daemon::service::{Answers, By, Parts, Service, Setting};
 use shoal_daemon::staging::Staging;
 use shoal_daemon::{Clock, Driver, Home, Memory, Process, Running, Setup, Switchboard};
 use shoal_model::{Envelope, Job, JobId, Machine, Name, NodeId, Nonce, Resources, Span};
@@ -108,6 +108,7 @@ impl Grid {
             machine,
             recipe: "sample",
             limit_default,
+            open_per_user: shoal_daemon::service::OPEN_PER_USER,
             clock,
             started: clock.now(),
             room,
@@ -186,7 +187,8 @@ fn any_node_answers_for_a_job_of_another_wherever_it_runs() {
         let id = accepted.id.to_string();
 
         let query = LogQuery { follow: true, ..LogQuery::default() };
-        let logs = grid.service(2).ask_owner(&id[..10], |job| Question::Logs { job, query });
+        let logs =
+            grid.service(2).ask_owner(&id[..10], |job| Question::Logs { job, query, by: By::default() });
         let output =
             tokio::time::timeout(Duration::from_secs(30), async { bytes(logs.await.unwrap()).await });
         assert_eq!(output.await.unwrap(), "begun\ndone\n");
@@ -207,9 +209,10 @@ fn job_of_another_node_can_be_taken_back_and_unknown_ones_are_told() {
         let grid = Grid::of(&[2, 2]);
         let status = grid.submit(0, Job::command(["sleep", "60"]), 1).await;
         let id = status.id.to_string();
-        let cancelled: JobStatus = grid.ask(1, &id, |job| Question::Cancel { job }).await;
+        let cancelled: JobStatus = grid.ask(1, &id, |job| Question::Cancel { job, by: By::default() }).await;
         assert_eq!(cancelled.state, State::Cancelled);
-        let again = grid.service(1).ask_owner(&id, |job| Question::Cancel { job }).await.unwrap();
+        let again =
+            grid.service(1).ask_owner(&id, |job| Question::Cancel { job, by: By::default() }).await.unwrap();
         assert_eq!(again.head.status, 409, "the owner's refusal comes through as it is");
         let nobody = grid.service(1).ask_owner(&"0".repeat(32), |job| Question::Status { job }).await;
         assert_eq!(nobody.unwrap_err().status, 404);

@@ -108,12 +108,20 @@ pub enum Denial {
     #[n(11)]
     #[error("what was asked of it is not what the job's user has signed")]
     NotAsSigned,
-    /// The host's owner wants it isolated, and its machine cannot.
+    /// The job was signed for another grid, or for none.
     #[n(12)]
+    #[error("it was not signed for this grid")]
+    ForeignJob,
+    /// The job was signed too long ago.
+    #[n(13)]
+    #[error("it was signed too long ago, or by a clock that is far ahead")]
+    Stale,
+    /// The host's owner wants it isolated, and its machine cannot.
+    #[n(14)]
     #[error("it is to be isolated there, and that machine cannot do it")]
     NoCell,
     /// The host took it, and could not start it.
-    #[n(13)]
+    #[n(15)]
     #[error("it could not be started there; the log of that node says why")]
     CannotStart,
 }

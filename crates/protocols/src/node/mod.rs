@@ -187,6 +187,11 @@ impl Node {
         self.work.as_ref()?.tasks.get(&task).map(|running| running.state)
     }
 
+    /// Whose a task of this node is, as long as it is known here.
+    pub fn owner_of(&self, task: Task) -> Option<NodeId> {
+        self.work.as_ref()?.tasks.get(&task).map(runner::Running::owner)
+    }
+
     /// The tasks of this node, and what has become of them.
     pub fn tasks(&self) -> impl Iterator<Item = (Task, TaskState)> {
         self.work.iter().flat_map(|work| work.tasks.iter().map(|(&task, running)| (task, running.state)))

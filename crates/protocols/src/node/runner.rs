@@ -58,6 +58,10 @@ impl Running {
         Running { owner, state: TaskState::Waiting }
     }
 
+    pub(super) fn owner(&self) -> NodeId {
+        self.owner
+    }
+
     /// Whether its time has not come, and this is who decides on it.
     pub(super) fn waits_for(&self, owner: NodeId) -> bool {
         self.state == TaskState::Waiting && self.owner == owner

@@ -1,20 +1,21 @@
 //! What all connections of a node share, and how each is tended.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use iroh::Endpoint;
-use iroh::endpoint::{ConnectionError, Incoming, RecvStream};
+use iroh::endpoint::{ConnectionError, Incoming, IncomingAddr, RecvStream};
 use rand::RngExt;
 use shoal_model::envelope::PublicKey;
 use shoal_model::{NodeId, Time};
 use shoal_protocols::Chance;
 use shoal_protocols::node::{Message, Node};
 use shoal_protocols::protocol::Message as _;
-use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio::sync::{Notify, broadcast};
 
 use super::ask::{self, Responder};
 use super::book::{self, Book, Learned};
@@ -31,11 +32,14 @@ use crate::inbox::{Mailbox, Refused};
 use crate::membership::Grid;
 use crate::network::wire::words::{Ping, Pong, WHO_MAX, Who, Word};
 use crate::network::wire::{self, HEAD, PAYLOAD_MAX, Unread};
+use crate::places::{Place, Places};
 
 /// How long a dial and a hello may take.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// Hellos that are heard at once, at most; more are refused.
+/// Hellos that are heard at once, at most; for one more, the oldest of whoever has most is given up.
 const HELLOS_MAX: usize = 64;
+/// With so many at once, newcomers first show that they are where they say, which costs us nothing.
+const HELLOS_UNPROVEN_MAX: usize = 16;
 /// Peers that are spoken to at once, at most.
 const PEERS_MAX: usize = 4096;
 /// How often connections are looked after.
@@ -119,7 +123,7 @@ pub(super) struct Hub {
     /// Something in the book is not kept yet.
     pub unkept: Notify,
     pub mailbox: OnceLock<Mailbox<Node>>,
-    pub hellos: Semaphore,
+    pub hellos: Arc<Places>,
     pub runtime: tokio::runtime::Handle,
     pub book: Mutex<Book>,
     pub peers: Mutex<HashMap<NodeId, Arc<Peer>>>,
@@ -129,8 +133,8 @@ pub(super) struct Hub {
 const UNPOISONED: &str = "nothing panics while it holds a part of the hub";
 
 impl Hub {
-    pub fn hellos() -> Semaphore {
-        Semaphore::new(HELLOS_MAX)
+    pub fn hellos() -> Arc<Places> {
+        Places::new(HELLOS_MAX, HELLOS_MAX)
     }
 
     pub fn book(&self) -> MutexGuard<'_, Book> {
@@ -353,24 +357,31 @@ impl Hub {
 /// Hears those who dial, until the endpoint is closed.
 pub(super) async fn listen(hub: Arc<Hub>) {
     while let Some(incoming) = hub.endpoint.accept().await {
-        if hub.hellos.available_permits() == 0 {
-            incoming.refuse();
+        if hub.hellos.strangers() >= HELLOS_UNPROVEN_MAX && !incoming.remote_addr_validated() {
+            // It fails for who cannot be asked again; then there is nothing to hear either.
+            let _ = incoming.retry();
             continue;
         }
-        tokio::spawn(admit(Arc::clone(&hub), incoming));
+        let from = match incoming.remote_addr() {
+            IncomingAddr::Ip(address) => address,
+            _ => SocketAddr::from(([0, 0, 0, 0], 0)),
+        };
+        let (place, hub) = (hub.hellos.enter(from.ip(), from), Arc::clone(&hub));
+        tokio::spawn(async move {
+            tokio::select! {
+                () = admit(hub, incoming, &place) => {}
+                () = place.must_leave() => {}
+            }
+        });
     }
 }
 
-async fn admit(hub: Arc<Hub>, incoming: Incoming) {
-    let Ok(_permit) = hub.hellos.try_acquire() else {
-        incoming.refuse();
-        return;
-    };
+async fn admit(hub: Arc<Hub>, incoming: Incoming, place: &Place) {
     let Ok(accepting) = incoming.accept() else { return };
     let Ok(Ok(conn)) = tokio::time::timeout(CONNECT_WITHIN, accepting).await else { return };
     let alpn = conn.alpn().to_vec();
     if alpn == ALPN_JOIN {
-        join::answer(&hub, conn).await;
+        join::answer(&hub, conn, place).await;
     } else if alpn == ALPN
         && let Ok(link) = hello::accept(&hub, conn).await
     {

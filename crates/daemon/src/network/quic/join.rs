@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::identity::{Identity, node_id};
 use crate::membership::{Grid, GridError, Refusal, Ticket};
 use crate::network::wire::words::{Admitted, NEIGHBOURS_MAX, Redeem, Refused, Word};
+use crate::places::Place;
 
 /// Bytes of an admission, at most: the settings of a grid, and some addresses.
 const ADMISSION_MAX: usize = 1 << 20;
@@ -131,7 +132,7 @@ async fn redeem(endpoint: &iroh::Endpoint, ticket: &Ticket) -> Result<Admitted, 
 }
 
 /// Hears somebody who has a ticket.
-pub(super) async fn answer(hub: &Arc<Hub>, conn: Connection) {
+pub(super) async fn answer(hub: &Arc<Hub>, conn: Connection, place: &Place) {
     let key = PublicKey(*conn.remote_id().as_bytes());
     let hear = async {
         let (send, mut receive) = conn.accept_bi().await.ok()?;
@@ -145,6 +146,11 @@ pub(super) async fn answer(hub: &Arc<Hub>, conn: Connection) {
         conn.close(VarInt::from_u32(u32::from(super::Reason::Garbled.code())), b"not a ticket");
         return;
     };
+    // A ticket that is used up must be answered, whoever else comes.
+    if !place.stays() {
+        conn.close(VarInt::from_u32(u32::from(super::Reason::Busy.code())), b"too many at once");
+        return;
+    }
     let asked = Arc::clone(hub);
     let redeemed = tokio::task::spawn_blocking(move || {
         let Redeem { grid, issuer, token } = redeem;

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use rand::RngExt;
 use shoal_daemon::Identity;
+use shoal_model::envelope::Origin;
 use shoal_model::job::Mode;
 use shoal_model::{Envelope, Job, Nonce, Span};
 use shoal_protocols::Chance;
@@ -21,6 +22,13 @@ const ONCE_EVERY: u32 = 4;
 
 /// Whose jobs they are.
 static SIGNER: OnceLock<Identity> = OnceLock::new();
+/// For which grid.
+static ORIGIN: OnceLock<Origin> = OnceLock::new();
+
+/// From now on jobs are signed for this grid.
+pub fn sign_for(origin: Origin) {
+    let _ = ORIGIN.set(origin);
+}
 
 /// What a job is like.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +72,7 @@ impl Kind {
         let nonce = Nonce(shoal_api::secret::draw()?);
         let envelope = Envelope::new(job, nonce).map_err(|error| Error::internal(error.to_string()))?;
         let signer = SIGNER.get_or_init(Identity::generate);
-        Ok(envelope.sealed(signer.public(), |digest| signer.sign(digest)))
+        let origin = *ORIGIN.get().ok_or_else(|| Error::internal("no grid to sign jobs for"))?;
+        Ok(envelope.made_for(origin).sealed(signer.public(), |digest| signer.sign(digest)))
     }
 }

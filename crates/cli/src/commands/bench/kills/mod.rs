@@ -16,6 +16,7 @@ use serde::Serialize;
 use shoal_api::Client;
 use shoal_protocols::Chance;
 
+use crate::commands::submit::origin;
 use crate::error::Error;
 use crate::grid::{Grid, Member, Shape};
 use crate::output::{Options, Table};
@@ -110,6 +111,7 @@ fn rehearse(arguments: &Arguments, bar: &ProgressBar) -> Result<Account, Error> 
     let began = Instant::now();
     let shape = Shape { nodes: nodes.into(), cores: CORES, prefix: "shoal-kills-", settings: "" };
     let mut grid = Grid::start(shape)?;
+    jobs::sign_for(origin(&grid.node(0).client()?)?);
     let effects = grid.folder().join("effects");
     std::fs::create_dir(&effects)?;
     let mut chance = Chance::seed_from_u64(seed);
