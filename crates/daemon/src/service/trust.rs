@@ -186,6 +186,7 @@ fn refused(status: u16, denial: Denial) -> Wrong {
         | Denial::Untrusted
         | Denial::Revoked
         | Denial::NotAsSigned
+        | Denial::ClocksApart
         | Denial::Rule(_)
         | Denial::NoRule => "`shoal user show` tells who you are",
     };

@@ -10,6 +10,7 @@ use shoal_model::envelope::{Envelope, Pass};
 use shoal_model::{Name, Resources, Span, Time};
 use shoal_protocols::node::{Ask, Denial, Judge};
 
+use super::clocks::Clocks;
 use super::pass::{self, Bearer};
 use super::policy::{Case, Policy, PolicyError, Verdict};
 use super::{Trust, signature};
@@ -27,6 +28,7 @@ pub struct Gatekeeper {
     path: PathBuf,
     seen: Mutex<Seen>,
     sound: Mutex<BTreeMap<[u8; 32], Bearer>>,
+    clocks: Clocks,
 }
 
 /// What tells one state of a file from another.
@@ -77,7 +79,13 @@ impl Gatekeeper {
             path,
             seen: Mutex::new(seen),
             sound: Mutex::new(BTreeMap::new()),
+            clocks: Clocks::default(),
         })
+    }
+
+    /// What it knows of the clocks of others.
+    pub fn clocks(&self) -> &Clocks {
+        &self.clocks
     }
 
     /// What it knows of users and organisations.
@@ -180,7 +188,8 @@ impl Judge for Gatekeeper {
         let key = |envelope: &&&Envelope| envelope.seal().is_some_and(|seal| seal.signer == bearer.key);
         let beside = ask.beside.iter().filter(key).count();
         let resources = &ask.envelope.job().resources;
-        self.verdict(&bearer, resources, ask.start, ask.limit, beside).answer()
+        self.verdict(&bearer, resources, ask.start, ask.limit, beside).answer()?;
+        self.clocks.judge(ask.nodes)
     }
 
     fn counts(&self) -> bool {
@@ -208,7 +217,7 @@ mod tests {
     static MACHINE: LazyLock<Machine> = LazyLock::new(|| Machine::with_capacity(Resources::cores(1)));
 
     fn asked<'a>(envelope: &'a Envelope, now: Time, beside: &'a [&'a Envelope]) -> Ask<'a> {
-        Ask { envelope, start: now, limit: Span::from_hours(1), now, machine: &MACHINE, beside }
+        Ask { envelope, start: now, limit: Span::from_hours(1), now, machine: &MACHINE, nodes: &[], beside }
     }
 
     /// A gatekeeper of lab-a in a folder, a job of alice whom its node vouches for, and the time.
