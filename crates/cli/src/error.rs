@@ -212,6 +212,8 @@ impl From<StartError> for Error {
             | StartError::Tls(_)
             | StartError::Folder(_)
             | StartError::Identity(_)
+            | StartError::KeyGone(_)
+            | StartError::Grid(_)
             | StartError::Ticket(_)
             | StartError::Join(_)
             | StartError::OtherGrid
@@ -221,7 +223,6 @@ impl From<StartError> for Error {
             StartError::Store(_)
             | StartError::Cabinet(_)
             | StartError::Depot(_)
-            | StartError::Grid(_)
             | StartError::Executor(_)
             | StartError::Fault(_)
             | StartError::Io { .. } => internal,

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use shoal_simulator::checks::Violation;
-use shoal_simulator::grid::Grid;
+use shoal_simulator::grid::{Grid, NodeLike};
 use shoal_simulator::reproduce;
 use shoal_simulator::run::{Progress, Watch};
 
@@ -25,8 +25,8 @@ impl Bar {
     }
 }
 
-impl Watch for Bar {
-    fn pause(&mut self, _grid: &mut Grid, progress: Progress) -> Result<(), Violation> {
+impl<P: NodeLike> Watch<P> for Bar {
+    fn pause(&mut self, _grid: &mut Grid<P>, progress: Progress) -> Result<(), Violation> {
         self.0.set_length(progress.jobs as u64);
         self.0.set_position(progress.ended as u64);
         self.0.set_message(format!("{} of at most {}", progress.now, progress.until));

@@ -385,3 +385,125 @@ fn studies_that_make_no_sense_are_refused() {
     let said = refused(&["sim", "sweep", "s.toml", "--set", "nodes=2,16"]);
     assert!(said.contains("workload.width: 4 nodes are more than the 2 of the grid"), "{said}");
 }
+
+#[test]
+fn names_that_nobody_knows_are_refused_with_those_that_are_known() {
+    let home = home(SMALL);
+    for (arguments, known) in [
+        (
+            &["sim", "run", "s.toml", "--recipe", "best"][..],
+            "known: sample, asap, aria, tri-pronged, proactive",
+        ),
+        (&["sim", "compare", "s.toml", "--with", "slurm"], "fcfs, easy, conservative, central-asap, flood"),
+        (&["sim", "reproduce", "slurm"], "known are asap, aria, tri-pronged, proactive, and all"),
+        (&["sim", "reproduce", "asap", "--only", "fig99"], "fig4a"),
+    ] {
+        let error = refused(home.path(), arguments);
+        assert!(error.contains(known), "{error}");
+    }
+}
+
+/// A line of a trace: job, submit time, run time, nodes.
+fn line(id: u32, submit: &str, run: &str, width: u32) -> String {
+    format!("{id} {submit} -1 {run} {width} -1 -1 {width} 90 -1 1 1 1 -1 1 1 -1 -1\n")
+}
+
+#[test]
+fn traces_with_faults_are_refused_by_file_line_and_field() {
+    let home = home(SMALL);
+    let with = |second: String| line(1, "50", "60", 2) + &second;
+    let cases = [
+        (String::new(), "error: t.swf: holds no job: 0 lines"),
+        (with(line(2, "60", "-60", 2)), "error: t.swf:2: field 4 (run time): `-60` is out of range"),
+        (with(line(2, "40", "60", 2)), "error: t.swf:2: field 2 (submit time): 40 is before 50 of line 1"),
+        (with(line(2, "x", "60", 2)), "error: t.swf:2: field 2 (submit time): `x` is not a number"),
+        (with("2 60 -1\n".to_owned()), "error: t.swf:2: too few columns: field 4 (run time) is missing"),
+        (
+            with(line(2, "60", "60", 17)),
+            "error: t.swf:2: field 8 (processors requested): job 2 wants 17 nodes, the grid has 16",
+        ),
+    ];
+    for (text, expected) in cases {
+        fs::write(home.path().join("t.swf"), text).unwrap();
+        let error = refused(home.path(), &["sim", "run", "s.toml", "--trace", "t.swf"]);
+        assert!(error.starts_with(expected), "{error}");
+        let error = refused(home.path(), &["sim", "compare", "s.toml", "--with", "easy", "--trace", "t.swf"]);
+        assert!(error.starts_with(expected), "{error}");
+    }
+    // Who knows that there are such jobs may go on without them.
+    fs::write(home.path().join("t.swf"), with(line(2, "60", "60", 17))).unwrap();
+    fs::write(
+        home.path().join("s.toml"),
+        "nodes = 16\n[workload]\nkind = \"trace\"\nfile = \"t.swf\"\ntoo_wide = \"drop\"\n",
+    )
+    .unwrap();
+    let output = run_to(home.path(), "out", &[]);
+    assert!(String::from_utf8(output.stdout).unwrap().contains("1: 1 finished"));
+}
+
+#[test]
+fn packed_traces_that_end_too_early_are_refused_with_the_last_line() {
+    use std::io::Write;
+    let home = home(SMALL);
+    let text: String = (0..3_000).map(|id| line(id, &(id * 7).to_string(), "60", 1 + id * 7 % 13)).collect();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 6);
+    xz.write_all(text.as_bytes()).unwrap();
+    for (name, bytes) in [("gzip", gzip.finish().unwrap()), ("xz", xz.finish().unwrap())] {
+        fs::write(home.path().join("t.swf"), &bytes[..bytes.len() / 2]).unwrap();
+        for arguments in [&["sim", "trace", "t.swf"][..], &["sim", "run", "s.toml", "--trace", "t.swf"]] {
+            let error = refused(home.path(), arguments);
+            let begins = format!("error: t.swf: the {name} data ends too early, after line ");
+            assert!(error.starts_with(&begins), "{error}");
+        }
+        fs::write(home.path().join("t.swf"), &bytes).unwrap();
+        assert!(shoal(home.path(), &["sim", "trace", "t.swf"]).status.success());
+    }
+}
+
+#[test]
+fn window_without_jobs_is_refused() {
+    let home = home(
+        &SMALL.replace("[workload]", "[workload]\nchange.window = { start_days = 400, length_days = 1 }"),
+    );
+    let error = refused(home.path(), &["sim", "run", "s.toml"]);
+    assert!(error.contains("no job is left of 12 after") && error.contains("window"), "{error}");
+}
+
+#[test]
+fn trace_in_place_of_drawn_jobs_is_changed_as_they_were() {
+    let home = home(&SMALL.replace("[workload]", "[workload]\nchange.utilisation = 0.5"));
+    let text: String = (0..20).map(|id| line(id, &(id * 3_600).to_string(), "60", 4)).collect();
+    fs::write(home.path().join("t.swf"), text).unwrap();
+    run_to(home.path(), "out", &["--trace", "t.swf"]);
+    let scenario = fs::read_to_string(home.path().join("out/scenario.toml")).unwrap();
+    assert!(scenario.contains("utilisation = 0.5"), "{scenario}");
+    let csv = fs::read_to_string(home.path().join("out/jobs.csv")).unwrap();
+    let last: f64 = csv.lines().last().unwrap().split(',').nth(3).unwrap().parse().unwrap();
+    // 20 jobs of 4 nodes for 90 s are half of 16 nodes for 15 minutes, and not for 19 hours.
+    assert!((800.0..1_000.0).contains(&last), "{last}");
+}
+
+#[test]
+fn planted_faults_are_found_told_with_a_command_that_shows_them_again_and_nothing_is_written() {
+    let home = home(SMALL);
+    for (fault, promise) in [("double-booking", "overbooked: "), ("half-started", "gang: ")] {
+        let run = |words: &[&str]| {
+            let output = shoal(home.path(), words);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{fault}: {said}");
+            assert!(output.stdout.is_empty() && !home.path().join("out").exists(), "{fault}: {said}");
+            said
+        };
+        let said = run(&["sim", "run", "s.toml", "--seed", "3", "--planted", fault]);
+        assert!(said.contains("a promise did not hold") && said.contains(promise), "{fault}: {said}");
+        let again = format!("shoal sim run s.toml --planted {fault} --seed 3");
+        assert!(said.contains(&again), "{fault}: {said}");
+        let words: Vec<&str> = again.split(' ').skip(1).collect();
+        assert_eq!(run(&words), said, "{fault}: it shows the same");
+    }
+    let error = shoal(home.path(), &["sim", "run", "s.toml", "--planted", "sloth"]);
+    assert_eq!(error.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&error.stderr).contains("half-started"));
+}

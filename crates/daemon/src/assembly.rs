@@ -75,6 +75,8 @@ pub struct Options {
     pub bind: Option<SocketAddr>,
     /// The ticket with which it enters a grid, as text.
     pub join: Option<String>,
+    /// How late it is.
+    pub clock: Clock,
 }
 
 /// A node that runs.
@@ -146,6 +148,13 @@ pub enum StartError {
     /// Who it is cannot be read.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// Who it was is lost.
+    #[error(
+        "{} is gone, and without it this node is no member of its grid; put it back from a copy, or name another folder \
+         with --home and join again",
+        .0.display()
+    )]
+    KeyGone(std::path::PathBuf),
     /// What lies beside its records cannot be read.
     #[error(transparent)]
     Cabinet(#[from] CabinetError),
@@ -196,7 +205,7 @@ pub fn detach() {
 
 /// Starts a node; it answers once this returns.
 pub fn start(options: Options) -> Result<Station, StartError> {
-    let Options { home, launch, recipe, machine: over, listen, bind, join } = options;
+    let Options { home, launch, recipe, machine: over, listen, bind, join, clock } = options;
     let ticket = join.as_deref().map(str::parse::<Ticket>).transpose()?;
     // Locked from here on: a second node in this folder changes nothing.
     let lock = crate::Home::at(home.path()).lock()?;
@@ -215,10 +224,14 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let mut opened = Sqlite::open(&lock)?;
     opened.store.fill_log();
     let cabinet: Arc<dyn Cabinet> = Arc::new(SqliteCabinet::open(&lock)?);
+    // A new key would be that of another node, which is no member of the grid that is kept here.
+    let key = lock.home().key();
+    if Grid::is_kept(&*cabinet)? && !key.exists() {
+        return Err(StartError::KeyGone(key));
+    }
     let identity = Identity::open(&folder)?;
     let me = identity.node();
     let token = token(&home)?;
-    let clock = Clock::new();
     let started = clock.now();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
@@ -281,6 +294,8 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let answers: Arc<dyn quic::Responder> = Arc::clone(&desk) as Arc<dyn quic::Responder>;
     let network = runtime.block_on(quic::start(place.clone(), &identity, grid, cabinet, clock, answers))?;
     keep_port(&mut settings, &place, &network, &folder)?;
+    let measured = network.clone();
+    gate.clocks().learn(move |node| measured.ahead_us(node));
     let peers = Arc::new(Peers(network.clone()));
     let depot = Arc::new(Depot::open(&folder)?);
     let secrets = Secrets::new(&folder, &identity);

@@ -233,10 +233,29 @@ fn split(line: &str) -> Option<(&str, [u8; 32])> {
     Some((record, hash))
 }
 
+/// What a line says without its hash.
+fn record_of(text: &str) -> Option<Record> {
+    serde_json::from_str(&format!("{text}}}")).ok()
+}
+
+/// A line of its own, with whatever hash: what a reader comes to after it has seen that the chain is whole.
+#[doc(hidden)]
+pub fn read_line(line: &str) -> Option<Record> {
+    split(line).and_then(|(text, _)| record_of(text))
+}
+
 /// Reads a file of records, each as far as it can be read; the first that is broken ends it.
-pub fn read(home: &Path, mut each: impl FnMut(Record)) -> io::Result<Result<Whole, BrokenChain>> {
+pub fn read(home: &Path, each: impl FnMut(Record)) -> io::Result<Result<Whole, BrokenChain>> {
     let path: PathBuf = home.join(AUDIT_FILE);
-    let mut reader = BufReader::new(File::open(path)?);
+    read_from(BufReader::new(File::open(path)?), each)
+}
+
+/// The same of bytes, wherever they come from.
+#[doc(hidden)]
+pub fn read_from(
+    mut reader: impl BufRead,
+    mut each: impl FnMut(Record),
+) -> io::Result<Result<Whole, BrokenChain>> {
     let (mut hash, mut number, mut line) = ([0; 32], 0, Vec::new());
     loop {
         line.clear();
@@ -253,10 +272,10 @@ pub fn read(home: &Path, mut each: impl FnMut(Record)) -> io::Result<Result<Whol
             return broken("it was changed, or the record before it was removed or moved");
         }
         hash = said;
-        match serde_json::from_str::<Record>(&format!("{text}}}")) {
-            Ok(record) if record.number == number => each(record),
-            Ok(_) => return broken("it has another number than its place"),
-            Err(_) => return broken("it cannot be read"),
+        match record_of(text) {
+            Some(record) if record.number == number => each(record),
+            Some(_) => return broken("it has another number than its place"),
+            None => return broken("it cannot be read"),
         }
     }
 }

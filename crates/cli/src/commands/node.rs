@@ -7,11 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use shoal_api::{Client, Home};
+use shoal_daemon::Clock;
 use shoal_daemon::assembly::{self, Options, Reason};
 use shoal_daemon::executor::process::Launch;
 use shoal_daemon::settings::MachineSettings;
 use shoal_model::machine::Labels;
-use shoal_model::{Line, Name, Size, Thousandths};
+use shoal_model::units::SpanText;
+use shoal_model::{Line, Name, Size, Span, Thousandths};
 use tracing_subscriber::EnvFilter;
 
 use crate::context::Context;
@@ -73,6 +75,9 @@ pub struct Arguments {
     /// Away from the terminal; `--background` starts this by itself
     #[arg(long, hide = true)]
     detached: bool,
+    /// Have a clock that is wrong by this much, to see what comes of it
+    #[arg(long, hide = true, value_name = "SPAN")]
+    clock_ahead: Option<SpanText>,
 }
 
 fn label(text: &str) -> Result<(Name, Line), String> {
@@ -116,6 +121,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
         listen: arguments.http,
         bind: arguments.listen,
         join: arguments.join,
+        clock: Clock::new().ahead_by(arguments.clock_ahead.map_or(Span::ZERO, |ahead| ahead.0)),
     })?;
     station.end_on_signals()?;
     let setting = station.service().setting();

@@ -73,18 +73,23 @@ pub struct Wanted {
 
 fn read(path: &Path) -> Result<String, Error> {
     use std::io::Read;
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
-        std::io::stdin().take(FILE_MAX + 1).read_to_string(&mut text)
+        std::io::stdin().take(FILE_MAX + 1).read_to_end(&mut bytes)
     } else {
-        std::fs::File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_string(&mut text))
+        std::fs::File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes))
     };
     match read {
         Ok(length) if length as u64 > FILE_MAX => {
             Err(Error::config(format!("{} has more than 1 MiB", path.display()))
                 .hint("bring large parts along as files, or read them from where they are"))
         }
-        Ok(_) => Ok(text),
+        Ok(_) => String::from_utf8(bytes).map_err(|error| {
+            let (at, name) = (error.utf8_error().valid_up_to(), path.display());
+            let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+            Error::config(format!("{name}, line {line}: not text in UTF-8"))
+                .hint(format!("to run a program, put it after --: shoal submit -- {name}"))
+        }),
         Err(error) => {
             let told = Error::config(format!("cannot read {}: {error}", path.display()));
             Err(match error.kind() {
@@ -103,4 +108,40 @@ pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> O
     const ALIKE: f64 = 0.7;
     let close = known.into_iter().map(|word| (strsim::jaro_winkler(unknown, word), word));
     close.filter(|(likeness, _)| *likeness > ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| word)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
+    use super::*;
+
+    const FILE: &str =
+        "[[job]]\nname = 'a'\ncommand = ['x']\n[[job]]\ncommand = ['y']\nnodes = 2\nafter = ['a:any']\n";
+    const SCRIPT: &str =
+        "#!/bin/sh\n#SHOAL --nodes 2 --time 1h --name 'two words' --in a=b\n#SHOAL --array 1-9%2\ntrue\n";
+
+    /// A text with pieces put in, taken out or taken twice.
+    fn changed(text: &str, changes: &[(prop::sample::Index, usize, String)]) -> String {
+        let mut letters: Vec<char> = text.chars().collect();
+        for (place, gone, new) in changes {
+            let place = place.index(letters.len() + 1);
+            let end = (place + gone).min(letters.len());
+            letters.splice(place..end, new.chars());
+        }
+        letters.into_iter().collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
+
+        #[test]
+        fn files_and_scripts_that_make_no_sense_are_errors_and_never_panics(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), 0..8_usize, "[ -~\\n\u{0}é]{0,4}"), 1..4)
+        ) {
+            let _ = file::read(Path::new("f.toml"), &changed(FILE, &changes));
+            let _ = script::flags("job.sh", &changed(SCRIPT, &changes));
+        }
+    }
 }

@@ -129,3 +129,28 @@ fn node_that_leaves_is_given_nothing_more_and_ends_what_it_has() {
     }
     assert!(leaving.wait().unwrap().success());
 }
+
+#[test]
+fn gang_is_refused_on_nodes_whose_clocks_are_far_apart_and_says_why() {
+    let first = Node::start(&["--cores", "1"]);
+    let second = joined_with(&first, &["--cores", "1", "--clock-ahead", "30s"]);
+    // At once is over already for one of them, and who looks is told why there is no place.
+    let gang = first.submit(&["--nodes", "2", "--time", "10s"], "true");
+    wait_until("the clock is named", || {
+        let why = first.says(&["why", &gang]);
+        (why.contains("its clock is") && why.contains("ahead of that of this node")).then_some(())
+    });
+    assert_eq!(first.state(&gang), "waiting");
+    // Later would do for both, and is denied by the hosts themselves.
+    let later = first.submit(&["--nodes", "2", "--time", "10s", "--begin", "+90s"], "true");
+    wait_until("the gang is refused", || {
+        let why = first.says(&["why", &later]);
+        why.contains("the clocks of its nodes are more than 5 s apart").then_some(())
+    });
+    assert_eq!(first.state(&later), "waiting");
+    // A job of one node needs nobody else's clock.
+    for node in [&first, &second] {
+        let alone = node.submit(&["--time", "10s"], "true");
+        node.await_state(&alone, "finished");
+    }
+}

@@ -119,7 +119,11 @@ pub enum ChainError {
     #[error("the member certificate is for another key")]
     OtherKey,
     /// Too old.
-    #[error("the {} certificate expired at {at}; ask for a new ticket and join again", link.name())]
+    #[error(
+        "the {} certificate expired at {at}; ask for a new ticket and join again, or set the clock right of who says \
+         this, if it is wrong",
+        link.name()
+    )]
     Expired {
         /// Which.
         link: Link,

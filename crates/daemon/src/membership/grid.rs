@@ -227,6 +227,11 @@ impl Grid {
         Grid::keep(id, name, settings, chain, Some(appointment), identity, cabinet)
     }
 
+    /// Whether a node belongs to a grid, whichever key it has.
+    pub fn is_kept(cabinet: &dyn Cabinet) -> Result<bool, GridError> {
+        Ok(cabinet.get(GRID, SELF_KEY)?.is_some())
+    }
+
     /// The grid that this node belongs to, if it belongs to one.
     pub fn load(identity: &Identity, cabinet: Arc<dyn Cabinet>) -> Result<Option<Grid>, GridError> {
         let Some(bytes) = cabinet.get(GRID, SELF_KEY)? else { return Ok(None) };

@@ -193,6 +193,7 @@ fn refused(status: u16, denial: Denial) -> Wrong {
         | Denial::NotAsSigned
         | Denial::NoCell
         | Denial::CannotStart
+        | Denial::ClocksApart
         | Denial::Rule(_)
         | Denial::NoRule => "`shoal user show` tells who you are",
     };

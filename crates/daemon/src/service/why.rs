@@ -54,7 +54,11 @@ impl Service {
 
     fn refusals(&self, node: NodeId, envelope: &Envelope, machine: &Machine) -> Refusals {
         let needs = Needs::of(envelope.job(), self.setting.limit_default);
-        let reasons = mismatches(&needs, machine).map(|mismatch| mismatch.to_string()).collect();
+        let mut reasons: Vec<String> =
+            mismatches(&needs, machine).map(|mismatch| mismatch.to_string()).collect();
+        // Where a clock is so wrong that every start is over or far off, no host comes to deny the job.
+        let gate = self.gate.as_ref().filter(|_| envelope.job().nodes.get() > 1);
+        reasons.extend(gate.and_then(|gate| gate.clocks().off(node)));
         Refusals { node: node.to_string(), reasons }
     }
 

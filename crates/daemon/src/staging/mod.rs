@@ -50,6 +50,12 @@ pub const WAITS_LEAST: Duration = Duration::from_secs(5);
 /// See [`WAITS_LEAST`].
 pub const WAITS_MOST: Duration = Duration::from_mins(10);
 
+/// Reads an errand as it is on disk and writes it again, for who tries what can be read.
+#[doc(hidden)]
+pub fn reread_errand(bytes: &[u8]) -> Option<Vec<u8>> {
+    Errand::read(bytes).map(|errand| errand.bytes())
+}
+
 const UNPOISONED: &str = "nothing panics while it holds this";
 
 /// Sees to the files of a node's tasks. A clone is the same.

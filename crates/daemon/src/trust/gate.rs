@@ -10,6 +10,7 @@ use shoal_model::envelope::{Envelope, Pass};
 use shoal_model::{JobId, Name, Resources, Span, Time};
 use shoal_protocols::node::{Ask, Denial, Judge};
 
+use super::clocks::Clocks;
 use super::pass::{self, Bearer};
 use super::policy::{Case, Paths, Policy, PolicyError, Verdict};
 use super::{Trust, signature};
@@ -36,6 +37,7 @@ pub struct Gatekeeper {
     lack: Option<Lack>,
     /// The cells of jobs that rules have allowed; none for those that were allowed without.
     judged: Mutex<BTreeMap<JobId, Option<Paths>>>,
+    clocks: Clocks,
 }
 
 /// What tells one state of a file from another.
@@ -89,6 +91,7 @@ impl Gatekeeper {
             isolate: Isolate::default(),
             lack: None,
             judged: Mutex::new(BTreeMap::new()),
+            clocks: Clocks::default(),
         })
     }
 
@@ -128,6 +131,11 @@ impl Gatekeeper {
         }
         judged.insert(envelope.id(), cell);
         Ok(())
+    }
+
+    /// What it knows of the clocks of others.
+    pub fn clocks(&self) -> &Clocks {
+        &self.clocks
     }
 
     /// What it knows of users and organisations.
@@ -251,6 +259,7 @@ impl Judge for Gatekeeper {
             Verdict::Rule { line, .. } => policy.cell(line).cloned(),
             Verdict::Default { .. } => None,
         };
+        self.clocks.judge(ask.nodes)?;
         self.settle(ask.envelope, &bearer, cell)
     }
 
@@ -282,7 +291,7 @@ mod tests {
     static MACHINE: LazyLock<Machine> = LazyLock::new(|| Machine::with_capacity(Resources::cores(1)));
 
     fn asked<'a>(envelope: &'a Envelope, now: Time, beside: &'a [&'a Envelope]) -> Ask<'a> {
-        Ask { envelope, start: now, limit: Span::from_hours(1), now, machine: &MACHINE, beside }
+        Ask { envelope, start: now, limit: Span::from_hours(1), now, machine: &MACHINE, nodes: &[], beside }
     }
 
     /// A gatekeeper of lab-a in a folder, a job of alice whom its node vouches for, and the time.

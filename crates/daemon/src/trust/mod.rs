@@ -7,6 +7,7 @@
 //!
 //! `docs/security.md` says who signs what and what is checked where.
 
+pub mod clocks;
 pub mod demand;
 pub mod gate;
 pub mod notice;

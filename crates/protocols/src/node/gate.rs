@@ -42,6 +42,9 @@ pub struct Ask<'a> {
     pub now: Time,
     /// What this node is.
     pub machine: &'a Machine,
+    /// The nodes that would start it together with this one, before that is promised; empty when it starts, since who
+    /// starts with others does not stop for what was known before.
+    pub nodes: &'a [NodeId],
     /// The other jobs that have a place here; empty unless the gate [counts](Judge::counts).
     pub beside: &'a [&'a Envelope],
 }
@@ -124,6 +127,12 @@ pub enum Denial {
     #[n(15)]
     #[error("it could not be started there; the log of that node says why")]
     CannotStart,
+    /// Its nodes could not start it together.
+    #[n(16)]
+    #[error(
+        "the clocks of its nodes are more than 5 s apart, so that they would not start together: set them right (NTP)"
+    )]
+    ClocksApart,
 }
 
 /// The gate of a node; without a judge it is open, as in simulations that are not about it.
@@ -167,6 +176,8 @@ struct Planned<'a> {
     limit: Span,
     /// What is kept for it, where that does not follow from the job.
     amount: Option<&'a Resources>,
+    /// Who is to start it together, where that is still to be promised.
+    nodes: &'a [NodeId],
 }
 
 impl Planned<'_> {
@@ -191,7 +202,7 @@ impl Work {
         if !planned.is_as_signed(brief) {
             return Err(Denial::NotAsSigned);
         }
-        let Planned { start, limit, amount: _ } = planned;
+        let Planned { start, limit, amount: _, nodes } = planned;
         let job = brief.job();
         let mut beside: Vec<&Envelope> = Vec::new();
         if judge.counts() {
@@ -201,14 +212,14 @@ impl Work {
             beside.extend(seats.filter(|brief| brief.job() != job).map(|brief| &*brief.envelope));
         }
         let machine = &self.machine;
-        judge.judge(&Ask { envelope: &brief.envelope, start, limit, now, machine, beside: &beside })
+        judge.judge(&Ask { envelope: &brief.envelope, start, limit, now, machine, nodes, beside: &beside })
     }
 }
 
 impl Work {
     /// Whether a task that waits here could start at once.
     pub(super) fn may_start_now(&self, brief: &Brief, limit: Span, now: Time) -> bool {
-        self.verdict(brief, Planned { start: now, limit, amount: None }, now).is_ok()
+        self.verdict(brief, Planned { start: now, limit, amount: None, nodes: &[] }, now).is_ok()
     }
 }
 
@@ -220,14 +231,16 @@ impl Node {
             Message::Commit(two_phase::Message::Commit { job, epoch, brief }) => {
                 // What is committed already was judged; what is not held is refused in any case.
                 let Some((lock, Stage::Held)) = work.commit.lock(*job, *epoch) else { return false };
-                let planned = Planned { start: lock.start, limit: lock.time(), amount: Some(&lock.amount) };
+                let (amount, nodes) = (Some(&lock.amount), &*brief.nodes);
+                let planned = Planned { start: lock.start, limit: lock.time(), amount, nodes };
                 (*job, *epoch, brief, planned)
             }
             Message::Aria(aria::Message::Assign { job, epoch, brief, limit }) => {
                 if work.recipe.aria().is_none_or(|aria| aria.holds(*job, *epoch)) {
                     return false;
                 }
-                (*job, *epoch, brief, Planned { start: ctx.now, limit: *limit, amount: None })
+                let nodes = &*brief.nodes;
+                (*job, *epoch, brief, Planned { start: ctx.now, limit: *limit, amount: None, nodes })
             }
             Message::Overlay(_)
             | Message::BlatantS(_)
@@ -260,7 +273,7 @@ impl Node {
         ctx: &mut Ctx<'_, Node>,
     ) -> bool {
         let Some(work) = &self.work else { return false };
-        let planned = Planned { start: ctx.now, limit, amount: None };
+        let planned = Planned { start: ctx.now, limit, amount: None, nodes: &[] };
         let Err(why) = work.verdict(brief, planned, ctx.now) else { return false };
         self.deny(owner, task.job, task.epoch, why, ctx);
         true
@@ -343,7 +356,7 @@ mod tests {
     }
 
     fn is_as_signed(brief: &Brief, limit: Span, amount: Option<&Resources>) -> bool {
-        Planned { start: Time::ZERO, limit, amount }.is_as_signed(brief)
+        Planned { start: Time::ZERO, limit, amount, nodes: &[] }.is_as_signed(brief)
     }
 
     #[test]

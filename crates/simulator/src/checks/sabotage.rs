@@ -1,4 +1,6 @@
 //! Nodes with a fault planted in them, to see that its checker finds it.
+//!
+//! [`Planted`] names those that a run can be given from outside.
 
 use std::marker::PhantomData;
 
@@ -13,7 +15,7 @@ use shoal_protocols::{Ctx, Input, Layer, Out, Protocol};
 use crate::grid::NodeLike;
 
 /// A fault, as what it changes of a node. By default it changes nothing.
-pub trait Plant: Default + Send + 'static {
+pub trait Plant: Clone + Default + Send + 'static {
     /// What the node is told at its making.
     fn configure(config: &mut Config) {
         let _ = config;
@@ -50,8 +52,29 @@ pub trait Plant: Default + Send + 'static {
     }
 }
 
+/// The faults that can be planted in all nodes of a run, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// See [`DoubleBooking`].
+    DoubleBooking,
+    /// See [`HalfStarted`].
+    HalfStarted,
+}
+
+impl Planted {
+    /// All of them.
+    pub const ALL: [Planted; 2] = [Planted::DoubleBooking, Planted::HalfStarted];
+    /// Their names, in the same order.
+    pub const NAMES: [&str; 2] = ["double-booking", "half-started"];
+
+    /// The fault of this name.
+    pub fn named(name: &str) -> Option<Planted> {
+        Planted::ALL.into_iter().zip(Planted::NAMES).find(|(_, known)| *known == name).map(|(fault, _)| fault)
+    }
+}
+
 /// A node with a fault planted in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Saboteur<F: Plant> {
     node: Node,
     fault: PhantomData<F>,
@@ -147,13 +170,13 @@ impl<F: Plant> Out<Node> for Tampered<'_, '_, F> {
 }
 
 /// No fault: what it finds must be nothing.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Honest;
 
 impl Plant for Honest {}
 
 /// A node that thinks it is twice its machine.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct DoubleBooking;
 
 impl Plant for DoubleBooking {
@@ -165,7 +188,7 @@ impl Plant for DoubleBooking {
 }
 
 /// A node that never takes its jobs up again after a restart.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ForgottenJob;
 
 impl Plant for ForgottenJob {
@@ -175,7 +198,7 @@ impl Plant for ForgottenJob {
 }
 
 /// A node that swallows what it must tell: how its tasks have ended.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SwallowedEnd;
 
 impl Plant for SwallowedEnd {
@@ -185,7 +208,7 @@ impl Plant for SwallowedEnd {
 }
 
 /// A node that never starts rank 1, but reports that it ran and went well.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct HalfStarted;
 
 impl Plant for HalfStarted {
@@ -198,7 +221,7 @@ impl Plant for HalfStarted {
 }
 
 /// A node that does not write down that it starts a task.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct UnsavedStart;
 
 impl Plant for UnsavedStart {
@@ -208,7 +231,7 @@ impl Plant for UnsavedStart {
 }
 
 /// An owner that takes the end of an older placement for that of the present one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct IgnoredEpoch;
 
 impl Plant for IgnoredEpoch {
@@ -225,7 +248,7 @@ impl Plant for IgnoredEpoch {
 }
 
 /// A node that does not hear that a placement is over.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct DeafToTheEnd;
 
 impl Plant for DeafToTheEnd {
@@ -240,7 +263,7 @@ impl Plant for DeafToTheEnd {
 }
 
 /// A node that holds on for two minutes to what nobody commits.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LongHold;
 
 impl Plant for LongHold {
@@ -252,7 +275,7 @@ impl Plant for LongHold {
 }
 
 /// A node that says that it has committed, and has not.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct UnsavedPromise;
 
 impl Plant for UnsavedPromise {
@@ -262,7 +285,7 @@ impl Plant for UnsavedPromise {
 }
 
 /// An owner that has a placement started which it has not written down.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct UnsavedPlacement;
 
 impl Plant for UnsavedPlacement {

@@ -7,7 +7,8 @@ use shoal_protocols::node::Node;
 
 use super::exempt::Exempt;
 use super::lasting::Lasting;
-use super::{Bounds, Broken, Checks, Known, View, Violation};
+use super::sabotage::{Plant, Saboteur};
+use super::{Bounds, Broken, Checks, Known, View, Violation, as_node};
 use crate::clock::Clock;
 use crate::grid::{Grid, NodeLike};
 use crate::run::{Progress, Watch};
@@ -94,7 +95,7 @@ impl Watcher {
     }
 
     /// Shows the machines whose turn it is.
-    fn show_some(&mut self, grid: &Grid<Node>) -> Result<(), Violation> {
+    fn show_some<P: NodeLike>(&mut self, grid: &Grid<P>) -> Result<(), Violation> {
         let (all, from) = (grid.look().nodes().count(), self.turn);
         let count = std::mem::take(&mut self.news).clamp(LOOKED_AT_LEAST, LOOKED_AT_MOST);
         let to = (from + count).min(all);
@@ -133,6 +134,21 @@ impl Watch for Watcher {
     }
 
     fn pause(&mut self, grid: &mut Grid, _progress: Progress) -> Result<(), Violation> {
+        self.show_some(grid)
+    }
+
+    fn facts(&self) -> u64 {
+        self.facts
+    }
+}
+
+/// What is seen of a node with a planted fault is judged as if it were sound.
+impl<F: Plant> Watch<Saboteur<F>> for Watcher {
+    fn see(&mut self, sight: &Sight<Saboteur<F>>) -> Result<(), Violation> {
+        self.show(&as_node(sight.clone()))
+    }
+
+    fn pause(&mut self, grid: &mut Grid<Saboteur<F>>, _progress: Progress) -> Result<(), Violation> {
         self.show_some(grid)
     }
 

@@ -207,6 +207,23 @@ impl Paper {
     }
 }
 
+impl Paper {
+    /// Reads a kept run of this paper and writes it again, for who tries what can be read.
+    #[doc(hidden)]
+    pub fn reread(self, kept: &[u8]) -> Option<Vec<u8>> {
+        fn again<S: minicbor::Encode<()> + for<'b> minicbor::Decode<'b, ()>>(kept: &[u8]) -> Option<Vec<u8>> {
+            let seen: S = minicbor::decode(kept).ok()?;
+            minicbor::to_vec(seen).ok()
+        }
+        match self {
+            Paper::Asap => again::<asap::Seen>(kept),
+            Paper::Aria => again::<aria::Seen>(kept),
+            Paper::TriPronged => again::<tri_pronged::Seen>(kept),
+            Paper::Proactive => again::<proactive::Seen>(kept),
+        }
+    }
+}
+
 impl FromStr for Paper {
     type Err = Error;
 

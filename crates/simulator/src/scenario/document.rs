@@ -20,6 +20,8 @@ use super::error::Error;
 const LIKE: &str = "like";
 /// A table that names another kind of thing than the one it would change stands in its place.
 pub(super) const KINDS: [&str; 3] = ["kind", "model", "name"];
+/// What a workload says of its jobs wherever they come from.
+const TREATMENT: [&str; 2] = ["change", "length"];
 /// More than anybody would write; a larger file is a mistake.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -260,6 +262,13 @@ fn merge<'a>(over: DeTable<'a>, mut under: DeTable<'a>) -> DeTable<'a> {
         let value = match (value.into_inner(), old.map(Spanned::into_inner)) {
             (DeValue::Table(over), Some(DeValue::Table(under))) if !other_kind(&over, &under) => {
                 DeValue::Table(merge(over, under))
+            }
+            // Other jobs of a trace are treated as those were in whose place they come.
+            (DeValue::Table(over), Some(DeValue::Table(under)))
+                if key.get_ref() == "workload" && text(&over, "kind") == Some("trace") =>
+            {
+                let kept = under.into_iter().filter(|(key, _)| TREATMENT.contains(&&**key.get_ref()));
+                DeValue::Table(merge(over, kept.collect()))
             }
             // The name of what a table describes leaves its settings as they are.
             (DeValue::String(name), Some(DeValue::Table(mut under)))

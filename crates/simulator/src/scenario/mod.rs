@@ -24,8 +24,9 @@
 //! length = "60s"
 //! ```
 //!
-//! Whatever is wrong is said in one line that names file, line, column, field and what would be right. Files that a
-//! scenario names are looked for beside the scenario that names them.
+//! A trace in the place of drawn jobs is changed as those were. Whatever is wrong is said in one line that names file,
+//! line, column, field and what would be right. Files that a scenario names are looked for beside the scenario that names
+//! them.
 
 mod document;
 mod error;

@@ -106,6 +106,7 @@ pub(super) fn read(mut document: Document<'_>, name: String) -> Result<Scenario,
     let text = document.plain().to_string();
     let places = document.places();
     fit_jobs_to_grid(&mut document);
+    refuse_wide_jobs(&mut document);
     name_recipe(&mut document);
     name_overlay(&mut document);
     let settings: Settings = error::read(&document)?;
@@ -173,6 +174,20 @@ fn fit_jobs_to_grid(document: &mut Document<'_>) {
         && !workload.contains_key("nodes")
     {
         workload.insert(Spanned::new(nodes.span(), Cow::Borrowed("nodes")), nodes);
+    }
+}
+
+/// A trace with a job wider than the grid is refused where nothing is said: who drops such jobs should know.
+fn refuse_wide_jobs(document: &mut Document<'_>) {
+    let Some(kind) = document.get(&["workload", "kind"]).map(Spanned::span) else { return };
+    let is_trace =
+        document.get(&["workload", "kind"]).is_some_and(|kind| kind.get_ref().as_str() == Some("trace"));
+    if let Some(workload) = document.table_mut(&["workload"])
+        && is_trace
+        && !workload.contains_key("too_wide")
+    {
+        let refuse = Spanned::new(kind.clone(), DeValue::String(Cow::Borrowed("refuse")));
+        workload.insert(Spanned::new(kind, Cow::Borrowed("too_wide")), refuse);
     }
 }
 

@@ -5,9 +5,12 @@ use std::time::Instant;
 
 use serde::Serialize;
 use shoal_protocols::node::Node;
-use shoal_simulator::measures::Summary;
-use shoal_simulator::report;
-use shoal_simulator::run::Run;
+use shoal_simulator::checks::Watcher;
+use shoal_simulator::checks::sabotage::{DoubleBooking, HalfStarted, Planted, Saboteur};
+use shoal_simulator::grid::NodeLike;
+use shoal_simulator::measures::{Outcome, Summary};
+use shoal_simulator::report::{self, Folder};
+use shoal_simulator::run::{Run, Watch};
 use shoal_simulator::scenario::{Overrides, Scenario};
 
 use super::place::Place;
@@ -38,6 +41,9 @@ pub struct Arguments {
     /// Use this many threads; results are the same with any number
     #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
+    /// Plant this fault in every node, to see that the checkers find it
+    #[arg(long, value_name = "FAULT", value_parser = clap::builder::PossibleValuesParser::new(Planted::NAMES))]
+    planted: Option<String>,
     #[command(flatten)]
     place: Place,
 }
@@ -53,20 +59,16 @@ struct Printed<'a> {
 /// Runs a scenario.
 pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     let replay = replay(&arguments);
-    let Arguments { scenario, trace, recipe, nodes, seed, faults, threads, place } = arguments;
+    let Arguments { scenario, trace, recipe, nodes, seed, faults, threads, planted, place } = arguments;
     let overrides = Overrides { nodes, recipe, seed, trace, faults, set: Vec::new() };
     let scenario = Scenario::load(&scenario, &overrides)?;
-    let run: Run<Node> = Run::prepare(&scenario, threads.into())?;
-    let folder = place.folder(&scenario.name)?;
-
+    let asked = Asked { scenario: &scenario, threads: threads.into(), place, replay };
     let begun = Instant::now();
-    let bar = Bar::new();
-    let checkers = run.checkers(format!("{replay} --seed {}", scenario.seed));
-    let outcome = run.finish(&mut (bar.clone(), checkers));
-    bar.clear();
-    let outcome = outcome.map_err(|violation| {
-        Error::internal(format!("a promise did not hold: {violation}")).hint("nothing was written")
-    })?;
+    let (folder, outcome) = match planted.as_deref().and_then(Planted::named) {
+        None => asked.carry_out::<Node>(),
+        Some(Planted::DoubleBooking) => asked.carry_out::<Saboteur<DoubleBooking>>(),
+        Some(Planted::HalfStarted) => asked.carry_out::<Saboteur<HalfStarted>>(),
+    }?;
     let elapsed_s = begun.elapsed().as_secs_f64();
 
     report::write(folder.path(), &scenario, &outcome)
@@ -83,9 +85,37 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     Ok(())
 }
 
+/// A run that is asked for.
+struct Asked<'a> {
+    scenario: &'a Scenario,
+    threads: usize,
+    place: Place,
+    replay: String,
+}
+
+impl Asked<'_> {
+    /// Runs it on nodes of this kind, watched by all checkers.
+    fn carry_out<N: NodeLike>(self) -> Result<(Folder, Outcome), Error>
+    where
+        Watcher: Watch<N>,
+    {
+        let Asked { scenario, threads, place, replay } = self;
+        let run: Run<N> = Run::prepare(scenario, threads)?;
+        let folder = place.folder(&scenario.name)?;
+        let bar = Bar::new();
+        let checkers = run.checkers(format!("{replay} --seed {}", scenario.seed));
+        let outcome = run.finish(&mut (bar.clone(), checkers));
+        bar.clear();
+        let outcome = outcome.map_err(|violation| {
+            Error::internal(format!("a promise did not hold: {violation}")).hint("nothing was written")
+        })?;
+        Ok((folder, outcome))
+    }
+}
+
 /// The command that runs the same again, but for its seed, which the scenario may say.
 fn replay(arguments: &Arguments) -> String {
-    let Arguments { scenario, trace, recipe, nodes, faults, .. } = arguments;
+    let Arguments { scenario, trace, recipe, nodes, faults, planted, .. } = arguments;
     let mut words = vec!["shoal sim run".to_owned(), quoted(&scenario.display().to_string())];
     let mut add = |name: &str, value: Option<String>| {
         words.extend(value.map(|value| format!("{name} {}", quoted(&value))));
@@ -94,6 +124,7 @@ fn replay(arguments: &Arguments) -> String {
     add("--recipe", recipe.clone());
     add("--nodes", nodes.map(|nodes| nodes.to_string()));
     add("--faults", faults.clone());
+    add("--planted", planted.clone());
     words.join(" ")
 }
 

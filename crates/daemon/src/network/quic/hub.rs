@@ -170,6 +170,11 @@ impl Hub {
         Some(peer)
     }
 
+    /// A peer that was spoken with, if it still is.
+    pub fn met(&self, node: NodeId) -> Option<Arc<Peer>> {
+        self.peers.lock().expect(UNPOISONED).get(&node).cloned()
+    }
+
     pub fn all_peers(&self) -> Vec<Arc<Peer>> {
         self.peers.lock().expect(UNPOISONED).values().cloned().collect()
     }

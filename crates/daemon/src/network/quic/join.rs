@@ -31,7 +31,9 @@ const LINGER: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// Too late.
-    #[error("{}", Refusal::Expired)]
+    #[error(
+        "the ticket has expired by this machine's clock; ask for a new one, or set the clock right if it is wrong"
+    )]
     Expired,
     /// The issuer says no.
     #[error("{0}")]

@@ -256,6 +256,11 @@ impl Handle {
         facts
     }
 
+    /// By how many microseconds a node's clock is ahead of ours, if they have spoken.
+    pub fn ahead_us(&self, node: NodeId) -> Option<i64> {
+        Some(self.hub.met(node)?.best_sample()?.ahead_us)
+    }
+
     fn facts(&self, peer: &peer::Peer) -> PeerFacts {
         let known = self.hub.book().get(peer.node);
         let sample = peer.best_sample();

@@ -88,7 +88,7 @@ impl Columns {
 }
 
 /// The hosts that take nodes, in microseconds.
-fn parse(text: &str, path: &Path, factor: f64) -> Result<Vec<Point>, Error> {
+pub(super) fn parse(text: &str, path: &Path, factor: f64) -> Result<Vec<Point>, Error> {
     let mut columns: Option<Columns> = None;
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

@@ -45,8 +45,8 @@ impl Matrix {
 
 /// One-way delays between hosts in microseconds, row by row.
 #[derive(Clone, Debug, PartialEq)]
-struct Table {
-    hosts: usize,
+pub(super) struct Table {
+    pub(super) hosts: usize,
     delays: Vec<u32>,
 }
 
@@ -87,7 +87,7 @@ impl Table {
     }
 }
 
-fn parse(text: &str, path: &Path) -> Result<Table, Error> {
+pub(super) fn parse(text: &str, path: &Path) -> Result<Table, Error> {
     let mut hosts = 0;
     let mut rows = 0;
     let mut last = 0;

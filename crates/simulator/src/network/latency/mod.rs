@@ -35,6 +35,18 @@ pub enum Config {
     Matrix(Matrix),
 }
 
+/// Reads the text of a file of coordinates and says how many hosts it has, for who tries what can be read.
+#[doc(hidden)]
+pub fn read_coordinates(text: &str) -> Result<usize, Error> {
+    coordinates::parse(text, "coordinates".as_ref(), 1.0).map(|hosts| hosts.len())
+}
+
+/// The same of a file with a matrix of times.
+#[doc(hidden)]
+pub fn read_matrix(text: &str) -> Result<usize, Error> {
+    matrix::parse(text, "matrix".as_ref()).map(|table| table.hosts)
+}
+
 /// A latency model with its nodes in place.
 #[derive(Clone, Debug)]
 pub(crate) enum Latency {

@@ -19,6 +19,7 @@ use super::runs::{Made, Making};
 use super::{Error, Paper, Report};
 pub(super) use known::KNOWN;
 pub(super) use plan::Plan;
+pub(super) use seen::Seen;
 
 impl Plan {
     pub(super) fn runs(&self) -> usize {

@@ -19,6 +19,7 @@ use super::{Error, Paper, Report};
 pub(super) use known::KNOWN;
 pub(crate) use plan::LIBRARY;
 pub(super) use plan::Plan;
+pub(super) use seen::Seen;
 pub(super) use sheets::number;
 
 impl Plan {

@@ -14,6 +14,7 @@ mod plan;
 use super::finding::Findings;
 use super::runs::{Made, Making};
 use super::{Error, Paper, Report};
+pub(super) use case::Seen;
 pub(super) use known::KNOWN;
 pub(super) use plan::Plan;
 
