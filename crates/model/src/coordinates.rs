@@ -61,6 +61,7 @@ impl Coordinates {
     }
 
     /// The way between the two places, heights apart, in ticks.
+    #[inline]
     pub fn way(&self, other: &Coordinates) -> u64 {
         let mut squares = 0;
         for (a, b) in self.at.iter().zip(&other.at) {
@@ -71,6 +72,7 @@ impl Coordinates {
     }
 
     /// How far apart two nodes are, in ticks: the way and both heights.
+    #[inline]
     pub fn distance(&self, other: &Coordinates) -> u64 {
         self.way(other) + u64::from(self.height) + u64::from(other.height)
     }

@@ -15,6 +15,11 @@ impl<T> Shared<T> {
     pub fn new(value: T) -> Shared<T> {
         Shared(Arc::new(value))
     }
+
+    /// Whether the two are one value, not only equal ones.
+    pub fn is(&self, other: &Shared<T>) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl<T> Deref for Shared<T> {

@@ -221,17 +221,21 @@ impl Mixer {
         if per_ten_thousand == 0 {
             return;
         }
-        self.begin();
-        for &place in genes.iter() {
-            self.add(place);
-        }
-        for gene in genes {
+        let mut marked = false;
+        for at in 0..genes.len() {
             if chance.random_range(0..10_000) < per_ten_thousand {
+                // Many sets stay as they are, and need no marks.
+                if !std::mem::replace(&mut marked, true) {
+                    self.begin();
+                    for &place in genes.iter() {
+                        self.add(place);
+                    }
+                }
                 let other = chance.random_range(0..candidates as u32);
                 // A draw that hits a member changes nothing; the sets are far smaller than what there is.
                 if self.add(other) {
-                    self.marks[*gene as usize] = 0;
-                    *gene = other;
+                    self.marks[genes[at] as usize] = 0;
+                    genes[at] = other;
                 }
             }
         }

@@ -153,11 +153,12 @@ impl Protocol for Node {
     }
 
     fn glance(&self) -> u64 {
-        match &self.overlay {
+        let overlay = match &self.overlay {
             Overlay::Cyclon(cyclon) => cyclon.glance(),
             Overlay::BlatantS(blatant) => blatant.degree() as u64,
-            Overlay::Can(can) => can.degree() as u64,
-        }
+            Overlay::Can(can) => can.glance(),
+        };
+        overlay ^ self.work.as_ref().map_or(0, |work| work.glance())
     }
 }
 

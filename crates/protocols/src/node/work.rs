@@ -57,6 +57,15 @@ pub(super) enum Recipe {
 }
 
 impl Work {
+    /// See [`Protocol::glance`]: what every message about jobs needs first.
+    pub fn glance(&self) -> u64 {
+        let recipe = match &self.recipe {
+            Recipe::Aria(aria) => aria.glance(),
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::TriPronged(_) | Recipe::Proactive(_) => 0,
+        };
+        recipe ^ self.heartbeat.watched().next().map_or(0, |node| node.0) ^ u64::from(self.draining)
+    }
+
     pub fn restore(config: &config::Work, me: NodeId, records: impl Iterator<Item = Record>) -> Work {
         let capacity = Capacity::constant(config.machine.capacity.clone());
         let capacity = capacity.expect("a machine's resources are within what a calendar can count");

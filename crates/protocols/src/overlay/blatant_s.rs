@@ -394,8 +394,9 @@ impl BlatantS {
         let is_far = |&(_, distance): &(NodeId, u8)| distance >= self.config.far() && distance != UNREACHABLE;
         // Only whose own word is known: somebody else's may be long out of date.
         let known = |&(node, _): &(NodeId, u8)| self.alpha.get(node).is_some();
-        let far: Vec<NodeId> =
+        let mut far: Vec<NodeId> =
             graph.with(&distances).filter(is_far).filter(known).map(|(node, _)| node).collect();
+        far.sort_unstable();
         if !far.is_empty() && self.degree() < LINKS_MAX {
             let node = far[ctx.chance.random_range(0..far.len())];
             ctx.send(node, Message::Optimise { far: self.me, passes: 1 });

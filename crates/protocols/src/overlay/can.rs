@@ -24,6 +24,7 @@
 //! siblings elsewhere would not allow.
 
 mod ahead;
+mod around;
 mod balloon;
 mod config;
 mod heal;
@@ -42,6 +43,7 @@ use shoal_model::{NodeId, Span, Time};
 
 use crate::protocol::{Ctx, Input, Layer, Never, Protocol};
 use crate::shared::Shared;
+use around::Neighbours;
 pub use balloon::BALLOONS_MAX;
 pub use config::{Config, ConfigError, Kind, RESOURCE_DIMENSIONS, Residue, VIRTUAL};
 use heal::Ghost;
@@ -93,17 +95,6 @@ pub enum Event {
     Left,
 }
 
-/// A node that touches one of ours.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Neighbour {
-    /// What it claims, without what others claim with more right.
-    claims: Shared<Vec<Claim>>,
-    /// What it last said; nothing if it is only known from others.
-    about: Option<Shared<Update>>,
-    /// When it last spoke, or was heard of.
-    heard: Time,
-}
-
 /// Where something that is meant for a point goes from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hop {
@@ -131,7 +122,7 @@ pub struct Can {
     point: Point,
     /// What this node owns.
     claims: Shared<Vec<Claim>>,
-    neighbours: BTreeMap<NodeId, Neighbour>,
+    neighbours: Neighbours,
     /// The neighbours as others are told, while nothing changes.
     peers: Option<Shared<Vec<Peer>>>,
     ghosts: Vec<Ghost>,
@@ -173,7 +164,7 @@ impl Protocol for Can {
             space,
             point,
             claims: Shared::new(Vec::new()),
-            neighbours: BTreeMap::new(),
+            neighbours: Neighbours::default(),
             peers: None,
             ghosts: Vec::new(),
             dead: BTreeMap::new(),
@@ -230,7 +221,12 @@ impl Can {
 
     /// The neighbours, in the order of their ids.
     pub fn neighbours(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.neighbours.keys().copied()
+        self.neighbours.nodes().iter().copied()
+    }
+
+    /// See [`Protocol::glance`]: where to look for whoever speaks.
+    pub(crate) fn glance(&self) -> u64 {
+        self.neighbours.glance()
     }
 
     /// How many neighbours there are.
@@ -247,12 +243,12 @@ impl Can {
     pub fn vitals(&self) -> impl Iterator<Item = (NodeId, &Vitals)> {
         self.neighbours
             .iter()
-            .filter_map(|(&node, neighbour)| Some((node, neighbour.about.as_ref()?.vitals.as_ref()?)))
+            .filter_map(|(node, neighbour)| Some((node, neighbour.about.as_ref()?.vitals.as_ref()?)))
     }
 
     /// What a neighbour last said of its work.
     pub fn vitals_of(&self, node: NodeId) -> Option<&Vitals> {
-        self.neighbours.get(&node)?.about.as_ref()?.vitals.as_ref()
+        self.neighbours.get(node)?.about.as_ref()?.vitals.as_ref()
     }
 
     /// What this node says of its own work.
@@ -266,7 +262,7 @@ impl Can {
         self.neighbours
             .iter()
             .filter(move |(_, neighbour)| neighbour.claims.iter().any(reaches))
-            .map(|(&node, _)| node)
+            .map(|(node, _)| node)
     }
 
     /// Tells others this of us from the next heartbeat on.
@@ -285,7 +281,7 @@ impl Can {
         let nearest = self
             .neighbours
             .iter()
-            .filter_map(|(&node, neighbour)| Some((distance(&neighbour.claims)?, node)))
+            .filter_map(|(node, neighbour)| Some((distance(&neighbour.claims)?, node)))
             .min();
         match nearest {
             Some((there, node)) if there < here => Hop::To(node),
@@ -311,9 +307,9 @@ impl Can {
         }
         match message {
             Message::Join { newcomer, point, hops } => self.on_join(newcomer, point, hops, ctx),
-            Message::Welcome { claim, around } => self.on_welcome(from, claim, &around, ctx),
+            Message::Welcome { claim, around } => self.on_welcome(from, *claim, &around, ctx),
             Message::Taken => self.on_taken(ctx),
-            Message::Update(update, ask) => self.on_update(from, &update, ask, ctx),
+            Message::Update(update, ask) => self.on_update(from, update, ask, ctx),
             Message::Grant(claim) => self.on_grant(from, claim, ctx),
             Message::Tie(balloon, hops) => self.on_tie(balloon, hops, ctx),
             Message::Tied => self.on_tied(from, ctx),
@@ -330,7 +326,7 @@ impl Can {
         self.check_cover(ctx);
         self.tell(ctx);
         self.refresh_balloon(ctx);
-        if let Some(introducer) = self.introducer.filter(|node| !self.neighbours.contains_key(node))
+        if let Some(introducer) = self.introducer.filter(|&node| !self.neighbours.contains(node))
             && !self.claims.is_empty()
             && ctx.chance.random_range(0..WAY_BACK_EVERY) == 0
         {
@@ -343,9 +339,10 @@ impl Can {
     fn update(&mut self, now: Time) -> Shared<Update> {
         let Can { neighbours, peers, .. } = self;
         let peers = peers.get_or_insert_with(|| {
-            let peer =
-                |(&node, neighbour): (&NodeId, &Neighbour)| Peer { node, claims: neighbour.claims.clone() };
-            Shared::new(neighbours.iter().map(peer).collect())
+            let peers = neighbours.iter();
+            Shared::new(
+                peers.map(|(node, neighbour)| Peer { node, claims: neighbour.claims.clone() }).collect(),
+            )
         });
         Shared::new(Update {
             at: now,
@@ -361,7 +358,7 @@ impl Can {
     fn tell(&mut self, ctx: &mut Ctx<'_, Can>) {
         let update = self.update(ctx.now);
         let late = self.config.period() + Span::from_millis(u64::from(self.config.period_ms / 2));
-        for (&node, neighbour) in &self.neighbours {
+        for (node, neighbour) in self.neighbours.iter() {
             let ask = ctx.now.since(neighbour.heard) > late;
             ctx.send(node, Message::Update(update.clone(), ask));
         }

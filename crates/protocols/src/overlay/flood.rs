@@ -14,23 +14,42 @@ pub const SEEN_MAX: usize = 128;
 pub struct Seen {
     /// Numbers of floods, round and round.
     floods: Vec<u64>,
+    /// Of each the last bits, a cache line for [`BLOCK`] of them: most words that come by are settled by these.
+    tags: Vec<u16>,
     next: usize,
 }
+
+/// Tags that are compared at once, without a branch for each.
+const BLOCK: usize = 32;
 
 impl Seen {
     /// Takes note of a flood; false if it was noted before.
     pub fn note(&mut self, flood: u64) -> bool {
-        // All of them, whatever the first ones say: a branch for each costs more than the comparisons.
-        if self.floods.iter().fold(false, |found, &known| found | (known == flood)) {
+        if self.remembers(flood) {
             return false;
         }
         if self.floods.len() < SEEN_MAX {
             self.floods.push(flood);
+            self.tags.push(flood as u16);
         } else {
             self.floods[self.next] = flood;
+            self.tags[self.next] = flood as u16;
             self.next = (self.next + 1) % SEEN_MAX;
         }
         true
+    }
+
+    fn remembers(&self, flood: u64) -> bool {
+        let tag = flood as u16;
+        let mut blocks = self.tags.chunks(BLOCK).zip(self.floods.chunks(BLOCK));
+        blocks.any(|(tags, floods)| {
+            tags.iter().fold(false, |found, &known| found | (known == tag)) && floods.contains(&flood)
+        })
+    }
+
+    /// Reads what the next word will be compared with.
+    pub fn glance(&self) -> u64 {
+        self.tags.chunks(BLOCK).fold(0, |seen, tags| seen ^ u64::from(tags[0]))
     }
 
     /// How many are remembered.
@@ -89,6 +108,17 @@ mod tests {
         assert_eq!(seen.len(), SEEN_MAX);
         assert!(seen.note(7), "long forgotten");
         assert!(!seen.note(100 + SEEN_MAX as u64 - 1));
+    }
+
+    #[test]
+    fn floods_with_the_same_last_bits_are_told_apart() {
+        let mut seen = Seen::default();
+        for number in 0..SEEN_MAX as u64 {
+            assert!(seen.note(number << 16 | 7));
+        }
+        assert!((0..SEEN_MAX as u64).all(|number| !seen.note(number << 16 | 7)));
+        assert!(seen.note(1 << 40 | 7), "a new one");
+        assert!(seen.note(7), "which took the place of the first");
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl<X: Payload, M: Metric<X>> Vicinity<X, M> {
             entry.age = entry.age.saturating_add(1);
         }
         if self.view.is_empty() {
-            self.keep(own, random.to_vec());
+            self.keep(own, &[], random);
         }
         let Some(partner) = self.draw_partner(random, chance) else { return (None, silent) };
         let entries = self.nearest_to(partner.node, &partner.payload, own, random);
@@ -211,48 +211,46 @@ impl<X: Payload, M: Metric<X>> Vicinity<X, M> {
     fn nearest_to(&self, node: NodeId, other: &X, own: &X, random: &[Entry<X>]) -> Box<[Entry<X>]> {
         let known =
             self.view.iter().chain(random).filter(|entry| entry.node != node && entry.node != self.me);
-        let others =
-            select(&self.metric, other, known.cloned().collect(), usize::from(self.config.gossip) - 1);
+        let others = select(&self.metric, other, known, usize::from(self.config.gossip) - 1);
         let me = Entry { node: self.me, age: 0, payload: own.clone() };
         std::iter::once(me).chain(others).collect()
     }
 
     fn merge(&mut self, received: &[Entry<X>], own: &X, random: &[Entry<X>]) {
-        let received = received.iter().take(usize::from(VIEW_MAX));
-        let all = self.view.drain(..).chain(received.cloned()).chain(random.iter().cloned()).collect();
-        self.keep(own, all);
+        self.keep(own, &received[..received.len().min(usize::from(VIEW_MAX))], random);
     }
 
-    /// Keeps the nearest.
-    fn keep(&mut self, own: &X, mut known: Vec<Entry<X>>) {
-        known.retain(|entry| entry.node != self.me);
+    /// Keeps the nearest of those in the view and these.
+    fn keep(&mut self, own: &X, received: &[Entry<X>], random: &[Entry<X>]) {
+        let known = self.view.iter().chain(received).chain(random).filter(|entry| entry.node != self.me);
         self.view = select(&self.metric, own, known, usize::from(self.config.view));
     }
 }
 
 /// The entries of least distance from a node, the nearest first: of two for one node the younger, of two as far the
 /// younger, then the lower id.
-pub fn select<X: Clone, M: Metric<X>>(
+pub fn select<'a, X: Clone + 'a, M: Metric<X>>(
     metric: &M,
     from: &X,
-    mut entries: Vec<Entry<X>>,
+    entries: impl Iterator<Item = &'a Entry<X>>,
     count: usize,
 ) -> Vec<Entry<X>> {
-    entries.sort_unstable_by_key(|entry| (entry.node, entry.age));
-    entries.dedup_by_key(|entry| entry.node);
-    let mut ranked: Vec<(u64, u16, NodeId, usize)> = Vec::with_capacity(entries.len());
-    ranked.extend(
-        entries
-            .iter()
-            .enumerate()
-            .map(|(place, entry)| (metric.distance(from, &entry.payload), entry.age, entry.node, place)),
-    );
+    let entries: Vec<&Entry<X>> = entries.collect();
+    // Entries are large and most are not kept: their keys are sorted, and the chosen ones copied.
+    let mut keys: Vec<(NodeId, u16, u32)> =
+        entries.iter().zip(0..).map(|(entry, place)| (entry.node, entry.age, place)).collect();
+    keys.sort_unstable_by_key(|&(node, age, _)| (node, age));
+    keys.dedup_by_key(|key| key.0);
+    let mut ranked: Vec<(u64, u16, NodeId, u32)> = keys
+        .into_iter()
+        .map(|(node, age, place)| (metric.distance(from, &entries[place as usize].payload), age, node, place))
+        .collect();
     if ranked.len() > count && count > 0 {
         ranked.select_nth_unstable(count - 1);
     }
     ranked.truncate(count);
     ranked.sort_unstable();
-    ranked.into_iter().map(|(.., place)| entries[place].clone()).collect()
+    ranked.into_iter().map(|(.., place)| entries[place as usize].clone()).collect()
 }
 
 #[cfg(test)]
@@ -379,7 +377,7 @@ mod tests {
             let mut naive: Vec<_> = naive.into_values().collect();
             naive.sort_by_key(|entry| (OnLine.distance(&Place(25), &entry.payload), entry.age, entry.node));
             naive.truncate(count);
-            prop_assert_eq!(select(&OnLine, &Place(25), entries, count), naive);
+            prop_assert_eq!(select(&OnLine, &Place(25), entries.iter(), count), naive);
         }
     }
 }

@@ -78,6 +78,11 @@ impl<P: Protocol> Default for Rare<P> {
 }
 
 impl<P: Protocol> Rare<P> {
+    /// Whether effects leave as soon as they are asked for: no write is under way, and no end in the middle of a batch.
+    pub fn lets_out_at_once(&self) -> bool {
+        self.waiting.is_empty() && self.effects_left.is_none()
+    }
+
     pub fn write(&mut self, write: Write<P>) {
         match write {
             Write::Save(record) => {

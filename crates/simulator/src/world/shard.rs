@@ -459,7 +459,7 @@ impl<P: Protocol> Effects<'_, P> {
 
 impl<P: Protocol> Out<P> for Effects<'_, P> {
     fn send(&mut self, to: NodeId, message: P::Message) {
-        if self.outside.rare.is_none() {
+        if self.outside.rare.as_ref().is_none_or(|rare| rare.lets_out_at_once()) {
             self.post(to, message);
         } else if self.alive()
             && let Some(now) = self.after_writes(Waiting::Send { to, message })

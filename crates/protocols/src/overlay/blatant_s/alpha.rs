@@ -24,8 +24,11 @@ impl Alpha {
                 if known.at >= news.at {
                     return false;
                 }
+                known.at = news.at;
                 let changed = known.neighbours != news.neighbours;
-                *known = news.clone();
+                if changed {
+                    known.neighbours = news.neighbours.clone();
+                }
                 changed
             }
             Err(_) => {

@@ -6,8 +6,7 @@ use super::alpha::Alpha;
 
 /// All that is known of the grid, as an undirected graph around one node.
 pub struct Graph {
-    /// By id.
-    nodes: Vec<NodeId>,
+    nodes: Numbers,
     /// Where the neighbours of each node begin; and at the end where the last ones end.
     begins: Vec<u32>,
     ends: Vec<u16>,
@@ -17,22 +16,59 @@ pub struct Graph {
 /// Further than anything.
 pub const UNREACHABLE: u8 = u8::MAX;
 
+/// Numbers for nodes, as they come: a table that is half empty, since a graph is made for each look at the rules.
+struct Numbers {
+    nodes: Vec<NodeId>,
+    slots: Vec<u16>,
+}
+
+/// A slot without a number.
+const NO_NUMBER: u16 = u16::MAX;
+
+impl Numbers {
+    /// Room for at most so many.
+    fn new(most: usize) -> Numbers {
+        Numbers { nodes: Vec::with_capacity(most), slots: vec![NO_NUMBER; (2 * most).next_power_of_two()] }
+    }
+
+    /// The slot of a node, and its number if it has one.
+    fn find(&self, node: NodeId) -> (usize, Option<u16>) {
+        let mixed = node.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let mut slot = mixed as usize & (self.slots.len() - 1);
+        loop {
+            match self.slots[slot] {
+                NO_NUMBER => return (slot, None),
+                number if self.nodes[usize::from(number)] == node => return (slot, Some(number)),
+                _ => slot = (slot + 1) & (self.slots.len() - 1),
+            }
+        }
+    }
+
+    fn number(&mut self, node: NodeId) -> u16 {
+        let (slot, number) = self.find(node);
+        number.unwrap_or_else(|| {
+            let number = self.nodes.len() as u16;
+            self.nodes.push(node);
+            self.slots[slot] = number;
+            number
+        })
+    }
+}
+
 impl Graph {
     pub fn new(me: NodeId, links: &[NodeId], alpha: &Alpha) -> Graph {
-        // What others say of links to this node is not asked: it knows better.
-        let told = || {
-            let lists = alpha.iter().filter(move |known| known.node != me);
-            lists.flat_map(move |known| known.neighbours.iter().map(move |&other| (known.node, other)))
-        };
-        let edges =
-            || links.iter().map(move |&other| (me, other)).chain(told().filter(move |edge| edge.1 != me));
-        let mut nodes: Vec<NodeId> = alpha.iter().map(|known| known.node).chain([me]).collect();
-        nodes.extend(edges().map(|(_, other)| other));
-        nodes.sort_unstable();
-        nodes.dedup();
-        let place = |node: NodeId| nodes.binary_search(&node).expect("all nodes of edges are listed") as u16;
-        let edges: Vec<(u16, u16)> = edges().map(|(one, other)| (place(one), place(other))).collect();
-        let mut begins = vec![0u32; nodes.len() + 1];
+        let told: usize = alpha.iter().map(|known| known.neighbours.len() + 1).sum();
+        let mut nodes = Numbers::new(1 + links.len() + told);
+        let mut edges: Vec<(u16, u16)> = Vec::with_capacity(links.len() + told);
+        let my_number = nodes.number(me);
+        edges.extend(links.iter().map(|&other| (my_number, nodes.number(other))));
+        for known in alpha.iter().filter(|known| known.node != me) {
+            let one = nodes.number(known.node);
+            // What others say of links to this node is not asked: it knows better.
+            let others = known.neighbours.iter().filter(|&&other| other != me);
+            edges.extend(others.map(|&other| (one, nodes.number(other))));
+        }
+        let mut begins = vec![0u32; nodes.nodes.len() + 1];
         for &(one, other) in &edges {
             begins[usize::from(one) + 1] += 1;
             begins[usize::from(other) + 1] += 1;
@@ -51,8 +87,7 @@ impl Graph {
             put(one, other);
             put(other, one);
         }
-        let me = place(me);
-        Graph { nodes, begins, ends, me }
+        Graph { nodes, begins, ends, me: my_number }
     }
 
     /// How far away each node is from this one, up to a distance; [`UNREACHABLE`] beyond.
@@ -62,17 +97,17 @@ impl Graph {
 
     /// The nodes with their distances.
     pub fn with<'a>(&'a self, distances: &'a [u8]) -> impl Iterator<Item = (NodeId, u8)> + 'a {
-        self.nodes.iter().copied().zip(distances.iter().copied())
+        self.nodes.nodes.iter().copied().zip(distances.iter().copied())
     }
 
     /// The distance to a node among these.
     pub fn distance_to(&self, node: NodeId, distances: &[u8]) -> u8 {
-        self.nodes.binary_search(&node).map_or(UNREACHABLE, |place| distances[place])
+        self.nodes.find(node).1.map_or(UNREACHABLE, |number| distances[usize::from(number)])
     }
 
     /// The shortest way to a neighbour without the link to it, if it has at most so many links: all nodes of it.
     pub fn way_round(&self, neighbour: NodeId, most: u8) -> Option<Vec<NodeId>> {
-        let goal = self.nodes.binary_search(&neighbour).ok()? as u16;
+        let goal = self.nodes.find(neighbour).1?;
         let (distances, before) = self.search(Some(goal), Some((self.me, goal)), most);
         if distances[usize::from(goal)] == UNREACHABLE {
             return None;
@@ -81,15 +116,15 @@ impl Graph {
         let mut at = goal;
         while at != self.me {
             at = before[usize::from(at)];
-            way.push(self.nodes[usize::from(at)]);
+            way.push(self.nodes.nodes[usize::from(at)]);
         }
         Some(way)
     }
 
     fn search(&self, goal: Option<u16>, without: Option<(u16, u16)>, most: u8) -> (Vec<u8>, Vec<u16>) {
-        let mut distances = vec![UNREACHABLE; self.nodes.len()];
-        let mut before = vec![0; self.nodes.len()];
-        let mut queue = Vec::with_capacity(self.nodes.len());
+        let mut distances = vec![UNREACHABLE; self.nodes.nodes.len()];
+        let mut before = vec![0; self.nodes.nodes.len()];
+        let mut queue = Vec::with_capacity(self.nodes.nodes.len());
         distances[usize::from(self.me)] = 0;
         queue.push(self.me);
         let mut next = 0;
@@ -135,7 +170,7 @@ mod tests {
     fn distances_in_a_ring_are_those_of_the_shorter_way() {
         let graph = ring(8);
         let distances = graph.distances(20);
-        let all: Vec<u8> = graph.with(&distances).map(|(_, distance)| distance).collect();
+        let all: Vec<u8> = (1..=8).map(|node| graph.distance_to(NodeId(node), &distances)).collect();
         assert_eq!(all, [0, 1, 2, 3, 4, 3, 2, 1]);
         assert_eq!(graph.distance_to(NodeId(99), &distances), UNREACHABLE);
         assert_eq!(graph.distance_to(NodeId(5), &graph.distances(3)), UNREACHABLE, "further than was asked");

@@ -2,9 +2,10 @@
 
 use shoal_model::NodeId;
 
+use super::Can;
+use super::around::share_of;
 use super::message::{Ahead, Vitals};
 use super::zone::{Face, Zone};
-use super::{Can, Neighbour};
 
 impl Can {
     /// What is known to lie ahead along a dimension.
@@ -15,8 +16,8 @@ impl Can {
     /// The neighbours with larger coordinates along a dimension, with what lies ahead of them, themselves included.
     pub fn upper(&self, dimension: usize) -> impl Iterator<Item = (NodeId, &Vitals, Ahead)> {
         let face = Face { dimension, upper: true };
-        self.neighbours.iter().filter_map(move |(&node, neighbour)| {
-            self.share_of(neighbour, face)?;
+        self.neighbours.iter().filter_map(move |(node, neighbour)| {
+            share_of(&self.claims, neighbour, face, self.space)?;
             let about = neighbour.about.as_ref()?;
             let vitals = about.vitals.as_ref()?;
             Some((node, vitals, about.ahead.get(dimension)?.plus(&own(vitals))))
@@ -26,35 +27,21 @@ impl Can {
     /// The neighbours with smaller coordinates along a dimension.
     pub fn lower(&self, dimension: usize) -> impl Iterator<Item = (NodeId, &Vitals)> {
         let face = Face { dimension, upper: false };
-        self.neighbours.iter().filter_map(move |(&node, neighbour)| {
-            self.share_of(neighbour, face)?;
+        self.neighbours.iter().filter_map(move |(node, neighbour)| {
+            share_of(&self.claims, neighbour, face, self.space)?;
             Some((node, neighbour.about.as_ref()?.vitals.as_ref()?))
         })
     }
 
     /// Adds up what the upper neighbours last said. Several share an upper neighbour, each by its part of the face.
     pub(super) fn look_ahead(&mut self) {
-        let mut ahead = self.ahead;
-        for (dimension, ahead) in ahead.iter_mut().enumerate().take(self.space.dimensions) {
-            *ahead = Ahead::default();
-            let face = Face { dimension, upper: true };
-            for neighbour in self.neighbours.values() {
-                let Some(share) = self.share_of(neighbour, face) else { continue };
-                let Some(about) = &neighbour.about else { continue };
-                let Some(vitals) = &about.vitals else { continue };
-                let beyond = about.ahead[dimension].plus(&own(vitals));
-                *ahead = ahead.plus(&beyond.part(share));
-            }
+        self.ahead = Default::default();
+        for (dimension, share, neighbour) in self.neighbours.uppers(&self.claims, self.space) {
+            let Some(about) = &neighbour.about else { continue };
+            let Some(vitals) = &about.vitals else { continue };
+            let beyond = about.ahead[dimension].plus(&own(vitals));
+            self.ahead[dimension] = self.ahead[dimension].plus(&beyond.part(share));
         }
-        self.ahead = ahead;
-    }
-
-    /// How much of a neighbour's opposite face we cover, if it lies behind ours; never around the end of a torus.
-    fn share_of(&self, neighbour: &Neighbour, face: Face) -> Option<u64> {
-        let plain = super::Space { torus: false, ..self.space };
-        let mine = self.claims.first()?;
-        let theirs = neighbour.claims.first()?;
-        mine.zone.faces(face, &theirs.zone, plain).then(|| mine.zone.share_of_face(face, &theirs.zone))
     }
 }
 

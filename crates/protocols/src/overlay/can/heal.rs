@@ -2,9 +2,10 @@
 
 use shoal_model::{NodeId, Span, Time};
 
+use super::around::Neighbour;
 use super::message::{Claim, Message, Peer, Update};
-use super::zone::{Face, Zone};
-use super::{Can, Event, Neighbour, Timer};
+use super::zone::Zone;
+use super::{Can, Event, Timer};
 use crate::protocol::Ctx;
 use crate::shared::Shared;
 
@@ -40,13 +41,48 @@ impl Can {
     pub(super) fn on_update(
         &mut self,
         from: NodeId,
-        update: &Shared<Update>,
+        update: Shared<Update>,
         ask: bool,
         ctx: &mut Ctx<'_, Can>,
     ) {
+        let known = self.neighbours.speaker(from);
+        // Nearly always its zones are beyond doubt, and only how its sender does is news.
+        if let Some(neighbour) = known
+            && neighbour.still_claims(&update.claims, &self.claims)
+            && self.ghosts.is_empty()
+            && let Some(about) = &mut neighbour.about
+            && about.at <= update.at
+        {
+            let told = (about.peers != update.peers).then(|| update.peers.clone());
+            *about = update;
+            neighbour.heard = ctx.now;
+            self.heard_again(from, told.as_ref(), ask, ctx);
+            return;
+        }
+        self.on_new_claims(from, &update, ask, ctx);
+    }
+
+    /// A neighbour has said no news of zones, except perhaps of others'.
+    fn heard_again(
+        &mut self,
+        from: NodeId,
+        told: Option<&Shared<Vec<Peer>>>,
+        ask: bool,
+        ctx: &mut Ctx<'_, Can>,
+    ) {
+        self.dead.remove(&from);
+        if let Some(peers) = told {
+            self.learn(peers, true, ctx);
+        }
+        if ask {
+            self.answer(from, ctx);
+        }
+    }
+
+    fn on_new_claims(&mut self, from: NodeId, update: &Shared<Update>, ask: bool, ctx: &mut Ctx<'_, Can>) {
         let sound = update.claims.len() <= CLAIMS_MAX
             && update.claims.iter().all(|claim| claim.zone.is_sound(self.space));
-        let before = self.neighbours.get(&from);
+        let before = self.neighbours.get(from);
         let late = before.and_then(|before| before.about.as_ref()).is_some_and(|about| about.at > update.at);
         if !sound || late {
             return;
@@ -57,15 +93,12 @@ impl Can {
             before.and_then(|before| before.about.as_ref()).is_some_and(|about| about.peers == update.peers);
         let contested = update.claims.iter().any(|claim| self.overlaps(&claim.zone));
         if same_claims && !contested && self.ghosts.is_empty() {
-            let neighbour = self.neighbours.get_mut(&from).expect("it has claimed the same before");
+            let neighbour = self.neighbours.speaker(from).expect("it has claimed the same before");
+            neighbour.claims = update.claims.clone();
+            neighbour.apart_from = Some(self.claims.clone());
             neighbour.about = Some(update.clone());
             neighbour.heard = ctx.now;
-            if !same_peers {
-                self.learn(&update.peers, true, ctx);
-            }
-            if ask {
-                self.answer(from, ctx);
-            }
+            self.heard_again(from, (!same_peers).then_some(&update.peers), ask, ctx);
             return;
         }
         let (lost, won) = self.contest(from, &update.claims);
@@ -73,11 +106,15 @@ impl Can {
             self.promise_kept(from);
         }
         self.trim_others(from, &update.claims);
-        let old = self.neighbours.remove(&from);
+        let old = self.neighbours.remove(from);
         self.peers = None;
         if update.claims.iter().any(|claim| self.touches(&claim.zone)) {
-            let neighbour =
-                Neighbour { claims: update.claims.clone(), about: Some(update.clone()), heard: ctx.now };
+            let neighbour = Neighbour {
+                claims: update.claims.clone(),
+                about: Some(update.clone()),
+                heard: ctx.now,
+                apart_from: None,
+            };
             if self.neighbours.len() < NEIGHBOURS_MAX {
                 self.neighbours.insert(from, neighbour);
             }
@@ -104,7 +141,7 @@ impl Can {
 
     /// Whether somebody thinks that we touch, and is told better by an answer.
     fn is_mistaken_for_neighbour(&self, from: NodeId, update: &Update) -> bool {
-        !self.neighbours.contains_key(&from) && update.peers.iter().any(|peer| peer.node == self.me)
+        !self.neighbours.contains(from) && update.peers.iter().any(|peer| peer.node == self.me)
     }
 
     fn answer(&mut self, to: NodeId, ctx: &mut Ctx<'_, Can>) {
@@ -144,7 +181,7 @@ impl Can {
 
     /// What others, alive or dead, were thought to own is `from`'s now.
     pub(super) fn trim_others(&mut self, from: NodeId, theirs: &[Claim]) {
-        for (&node, neighbour) in &mut self.neighbours {
+        for (node, neighbour) in self.neighbours.iter_mut() {
             let beaten = |claim: &Claim, their: &Claim| {
                 their.zone.overlaps(&claim.zone) && their.beats(from, claim, node)
             };
@@ -170,7 +207,7 @@ impl Can {
             self.peers = None;
         }
         let (mine, space) = (&self.claims, self.space);
-        self.neighbours.retain(|_, neighbour| {
+        self.neighbours.retain(|neighbour| {
             let touches = |claim: &Claim| mine.iter().any(|mine| mine.zone.touches(&claim.zone, space));
             neighbour.claims.iter().any(touches)
         });
@@ -200,7 +237,7 @@ impl Can {
         around: &Shared<Vec<Peer>>,
         ctx: &mut Ctx<'_, Can>,
     ) {
-        let others = self.neighbours.values().flat_map(|neighbour| neighbour.claims.iter());
+        let others = self.neighbours.all().iter().flat_map(|neighbour| neighbour.claims.iter());
         for claim in others.chain(self.claims.iter()) {
             left = subtract(left, &claim.zone);
         }
@@ -255,7 +292,7 @@ impl Can {
     pub(super) fn learn(&mut self, peers: &[Peer], greet: bool, ctx: &mut Ctx<'_, Can>) {
         for peer in peers.iter().take(NEIGHBOURS_MAX) {
             let known = peer.node == self.me
-                || self.neighbours.contains_key(&peer.node)
+                || self.neighbours.contains(peer.node)
                 || self.dead.contains_key(&peer.node);
             if known || self.neighbours.len() >= NEIGHBOURS_MAX || peer.claims.len() > CLAIMS_MAX {
                 continue;
@@ -275,7 +312,7 @@ impl Can {
             let others = self
                 .neighbours
                 .iter()
-                .flat_map(|(&node, other)| other.claims.iter().map(move |claim| (node, claim)));
+                .flat_map(|(node, other)| other.claims.iter().map(move |claim| (node, claim)));
             for (node, known) in mine.chain(others) {
                 let beaten =
                     |claim: &Claim| known.zone.overlaps(&claim.zone) && known.beats(node, claim, peer.node);
@@ -294,7 +331,8 @@ impl Can {
             if !left.iter().any(near) {
                 continue;
             }
-            let neighbour = Neighbour { claims: Shared::new(left), about: None, heard: ctx.now };
+            let neighbour =
+                Neighbour { claims: Shared::new(left), about: None, heard: ctx.now, apart_from: None };
             self.neighbours.insert(peer.node, neighbour);
             self.peers = None;
             if greet {
@@ -306,7 +344,7 @@ impl Can {
 
     /// Our zones have changed: everybody around hears it, those too that are no neighbours any more.
     pub(super) fn announce(&mut self, also: &[NodeId], ctx: &mut Ctx<'_, Can>) {
-        let told = self.neighbours.values().filter_map(|neighbour| neighbour.about.as_ref());
+        let told = self.neighbours.all().iter().filter_map(|neighbour| neighbour.about.as_ref());
         let told: Vec<Shared<Vec<Peer>>> = told.map(|about| about.peers.clone()).collect();
         for peers in &told {
             self.learn(peers, false, ctx);
@@ -316,9 +354,9 @@ impl Can {
             .neighbours
             .iter()
             .filter(|(_, neighbour)| !neighbour.claims.iter().any(|claim| self.touches(&claim.zone)))
-            .map(|(&node, _)| node)
+            .map(|(node, _)| node)
             .collect();
-        for node in &apart {
+        for &node in &apart {
             self.neighbours.remove(node);
         }
         self.ghosts = std::mem::take(&mut self.ghosts)
@@ -326,8 +364,8 @@ impl Can {
             .filter(|ghost| self.touches(&ghost.claim.zone))
             .collect();
         let update = self.update(ctx.now);
-        let also = also.iter().filter(|node| !apart.contains(node) && !self.neighbours.contains_key(node));
-        for (&node, neighbour) in &self.neighbours {
+        let also = also.iter().filter(|node| !apart.contains(node) && !self.neighbours.contains(**node));
+        for (node, neighbour) in self.neighbours.iter() {
             // Who is only known from others may have no such zone any more.
             ctx.send(node, Message::Update(update.clone(), neighbour.about.is_none()));
         }
@@ -346,10 +384,10 @@ impl Can {
             .neighbours
             .iter()
             .filter(|(_, neighbour)| ctx.now.since(neighbour.heard) > silence)
-            .map(|(&node, _)| node)
+            .map(|(node, _)| node)
             .collect();
         for node in silent {
-            let Some(gone) = self.neighbours.remove(&node) else { continue };
+            let Some(gone) = self.neighbours.remove(node) else { continue };
             self.peers = None;
             if self.dead.len() < NEIGHBOURS_MAX {
                 self.dead.insert(node, ctx.now);
@@ -368,12 +406,7 @@ impl Can {
     /// If nobody is known behind a face for long, there is a hole: what lies straight behind it, as far as nobody is
     /// known there, is claimed with the least right.
     pub(super) fn check_cover(&mut self, ctx: &mut Ctx<'_, Can>) {
-        let holes: Vec<(Zone, Face)> = self
-            .claims
-            .iter()
-            .flat_map(|claim| self.space.faces().map(|face| (claim.zone, face)))
-            .filter(|(zone, face)| !self.is_covered(zone, *face))
-            .collect();
+        let holes = self.neighbours.holes(&self.claims, self.space).to_vec();
         if holes.is_empty() || !self.ghosts.is_empty() {
             self.uncovered = 0;
             return;
@@ -389,18 +422,6 @@ impl Can {
                 self.haunt(vec![beyond], 0, &nobody, ctx);
             }
         }
-    }
-
-    fn is_covered(&self, zone: &Zone, face: Face) -> bool {
-        if zone.is_bound(face, self.space) {
-            return true;
-        }
-        let others = self.neighbours.values().flat_map(|neighbour| neighbour.claims.iter());
-        let behind = others
-            .chain(self.claims.iter())
-            .filter(|claim| zone.faces(face, &claim.zone, self.space))
-            .map(|claim| zone.area_shared(face, &claim.zone));
-        behind.sum::<super::Volume>() >= zone.area(face)
     }
 }
 

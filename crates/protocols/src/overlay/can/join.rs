@@ -95,7 +95,7 @@ impl Can {
         let through = match self.introducer {
             Some(introducer) if known == 0 || self.join.asked.is_multiple_of(2) => Some(introducer),
             Some(_) | None if known > 0 => {
-                self.neighbours.keys().nth(ctx.chance.random_range(0..known)).copied()
+                self.neighbours.nodes().get(ctx.chance.random_range(0..known)).copied()
             }
             Some(_) | None => None,
         };
@@ -117,7 +117,7 @@ impl Can {
             }
             return;
         }
-        if self.neighbours.contains_key(&newcomer) {
+        if self.neighbours.contains(newcomer) {
             // It may have lost its zones: then its answer says so, and the next attempt finds them free.
             let update = self.update(ctx.now);
             ctx.send(newcomer, Message::Update(update, true));
@@ -158,7 +158,7 @@ impl Can {
             left.into_iter().map(|zone| Claim { zone, version: claim.version })
         });
         around.push(Peer { node: self.me, claims: Shared::new(rest.collect()) });
-        ctx.send(newcomer, Message::Welcome { claim: promise, around });
+        ctx.send(newcomer, Message::Welcome { claim: Box::new(promise), around });
     }
 
     /// The part of a claim of ours for a newcomer at a point; none if it lies where we do.

@@ -134,9 +134,9 @@ pub enum Message {
     /// This is yours if you claim it; these are around it.
     #[n(1)]
     Welcome {
-        /// What to claim.
+        /// What to claim; apart, because a message is as large as its largest word.
         #[n(0)]
-        claim: Claim,
+        claim: Box<Claim>,
         /// Who may be a neighbour.
         #[n(1)]
         around: Vec<Peer>,

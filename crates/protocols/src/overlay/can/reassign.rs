@@ -91,7 +91,7 @@ impl Can {
         let others = || {
             self.neighbours
                 .iter()
-                .flat_map(|(&node, other)| other.claims.iter().map(move |claim| (Some(node), claim)))
+                .flat_map(|(node, other)| other.claims.iter().map(move |claim| (Some(node), claim)))
         };
         let mine = || self.claims.iter().filter(|_| !self.leaving).map(|claim| (None, claim));
         for face in faces {
@@ -112,7 +112,7 @@ impl Can {
         let others = self
             .neighbours
             .iter()
-            .flat_map(|(&node, other)| other.claims.iter().map(move |claim| (Some(node), claim)));
+            .flat_map(|(node, other)| other.claims.iter().map(move |claim| (Some(node), claim)));
         others
             .filter_map(|(heir, claim)| {
                 let face = zone.face_towards(&claim.zone, plain)?;
@@ -139,7 +139,7 @@ impl Can {
         });
         self.claims = Shared::new([grown].into_iter().chain(rest).collect());
         self.trim_others(self.me, &self.claims.clone());
-        if let Some(giver) = self.neighbours.get(&from) {
+        if let Some(giver) = self.neighbours.get(from) {
             let around = giver.about.as_ref().map(|about| about.peers.clone());
             self.learn(&around.map_or_else(Vec::new, |around| around.to_vec()), false, ctx);
         }

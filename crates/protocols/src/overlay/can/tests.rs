@@ -186,7 +186,8 @@ fn nonsense_is_dropped() {
     let mut odd = Zone::WHOLE.cut(4, 7).0;
     tell(&mut world, Message::Grant(Claim { zone: odd, version: u32::MAX }));
     odd = Zone::WHOLE.cut(5, 9).1;
-    tell(&mut world, Message::Welcome { claim: Claim { zone: odd, version: u32::MAX }, around: Vec::new() });
+    let claim = Claim { zone: odd, version: u32::MAX };
+    tell(&mut world, Message::Welcome { claim: Box::new(claim), around: Vec::new() });
     tell(&mut world, Message::Join { newcomer: NodeId(77), point: [u32::MAX; 6], hops: 0 });
     world.run_for(Span::from_secs(60));
     assert_eq!(zones(&world, 1..=4), before);

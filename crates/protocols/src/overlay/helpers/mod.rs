@@ -127,6 +127,8 @@ pub struct Helpers {
     profile: Profile,
     /// What the random nodes have last said of themselves: CYCLON does not take in anew whom it has.
     said: BTreeMap<NodeId, Profile>,
+    /// The random nodes that have said what they are, until their layer is told something: every layer asks for them.
+    profiled: Option<Box<[Entry<Profile>]>>,
 }
 
 /// Profiles that are remembered of random nodes, at most.
@@ -187,6 +189,7 @@ impl Protocol for Helpers {
             pinged: Vec::new(),
             profile: Profile::default(),
             said: BTreeMap::new(),
+            profiled: None,
         };
         helpers.describe(Profile::default());
         helpers
@@ -238,6 +241,7 @@ impl Helpers {
 
     /// A node found dead by other means makes room everywhere.
     pub fn forget(&mut self, node: NodeId) {
+        self.profiled = None;
         self.random.forget(node);
         self.near.iter_mut().for_each(|layer| layer.forget(node));
     }
@@ -268,15 +272,17 @@ impl Helpers {
             }
             Message::Ask(kind, entries) => {
                 let Some(layer) = self.layer(kind) else { return };
-                let random = self.profiled();
-                if let Some(answer) = self.near[layer].answer(from, &entries, &self.profile, &random) {
+                let Helpers { random, said, profiled, near, profile, .. } = self;
+                let random = profiled.get_or_insert_with(|| with_profiles(random, said));
+                if let Some(answer) = near[layer].answer(from, &entries, profile, random) {
                     ctx.send(from, Message::Tell(kind, answer));
                 }
             }
             Message::Tell(kind, entries) => {
                 let Some(layer) = self.layer(kind) else { return };
-                let random = self.profiled();
-                self.near[layer].finish(from, &entries, &self.profile, &random);
+                let Helpers { random, said, profiled, near, profile, .. } = self;
+                let random = profiled.get_or_insert_with(|| with_profiles(random, said));
+                near[layer].finish(from, &entries, profile, random);
             }
             Message::Ping => {
                 ctx.send(from, Message::Pong(self.profile.coordinates, self.profile.error));
@@ -306,6 +312,7 @@ impl Helpers {
     }
 
     fn tell_random(&mut self, input: Input<Cyclon<Option<Profile>>>, ctx: &mut Ctx<'_, Helpers>) {
+        self.profiled = None;
         for event in ctx.layer(|ctx| self.random.handle(input, ctx)) {
             let cyclon::Event::Silent(node) = event;
             ctx.report(Event::Silent(node));
@@ -315,8 +322,9 @@ impl Helpers {
     fn on_near(&mut self, kind: Kind, ctx: &mut Ctx<'_, Helpers>) {
         ctx.wake_after(self.config.period(), Timer::Near(kind));
         let Some(layer) = self.layer(kind) else { return };
-        let random = self.profiled();
-        let (asked, silent) = self.near[layer].begin(&self.profile, &random, ctx.chance);
+        let Helpers { random, said, profiled, near, profile, .. } = self;
+        let random = profiled.get_or_insert_with(|| with_profiles(random, said));
+        let (asked, silent) = near[layer].begin(profile, random, ctx.chance);
         if let Some(node) = silent {
             ctx.report(Event::Silent(node));
         }
@@ -326,14 +334,8 @@ impl Helpers {
     }
 
     /// The random nodes that have said what they are.
-    pub fn profiled(&self) -> Vec<Entry<Profile>> {
-        let entries = self.random.entries();
-        entries
-            .filter_map(|Entry { node, age, payload }| {
-                let payload = self.said.get(&node).copied().or(payload)?;
-                Some(Entry { node, age, payload })
-            })
-            .collect()
+    pub fn profiled(&self) -> Box<[Entry<Profile>]> {
+        self.profiled.clone().unwrap_or_else(|| with_profiles(&self.random, &self.said))
     }
 
     /// Takes in what the last measurement brought, and begins the next: a near node and a random one.
@@ -374,4 +376,15 @@ impl Helpers {
             ctx.send(from, Message::Ping);
         }
     }
+}
+
+fn with_profiles(
+    random: &Cyclon<Option<Profile>>,
+    said: &BTreeMap<NodeId, Profile>,
+) -> Box<[Entry<Profile>]> {
+    let profiled = |Entry { node, age, payload }: Entry<Option<Profile>>| {
+        let payload = said.get(&node).copied().or(payload)?;
+        Some(Entry { node, age, payload })
+    };
+    random.entries().filter_map(profiled).collect()
 }

@@ -242,6 +242,11 @@ impl Aria {
         }
     }
 
+    /// See [`crate::Protocol::glance`]: what a word that goes round needs.
+    pub fn glance(&self) -> u64 {
+        self.seen.glance()
+    }
+
     /// How many jobs it looks for a place for.
     pub fn searches(&self) -> usize {
         self.searches.len()

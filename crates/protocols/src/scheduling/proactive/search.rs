@@ -14,7 +14,6 @@ use super::{Proactive, offer};
 use crate::choose::best::{best, soonest};
 use crate::choose::problem::{Candidate, Choice, Problem, Wanted};
 use crate::commit::two_phase::Failure;
-use crate::overlay::cyclon::Entry;
 use crate::overlay::helpers::{Kind, Profile};
 use crate::protocol::Ctx;
 use crate::scheduling::{Event, Here, STAYS_WITHIN, Stuck};
@@ -375,7 +374,7 @@ impl Proactive {
         // Its first node is silent: the order is that in which they were met.
         if round.start.is_some_and(|start| silent.contains(&start)) {
             round.origin.get_or_insert(*self.helpers.profile());
-            let random: Vec<Entry<Profile>> = self.helpers.profiled();
+            let random = self.helpers.profiled();
             if let Some(search) = self.open.get_mut(&job) {
                 let overlay = search.overlay;
                 if let Some(round) = search.rounds.get_mut(&number) {

@@ -40,7 +40,7 @@ impl TriPronged {
             point,
             avoid: avoid.into_iter().collect(),
         });
-        self.on_find(search, Trail::default(), here, ctx);
+        self.on_find(search, Box::default(), here, ctx);
     }
 
     pub(super) fn on_found(&mut self, job: JobId, round: u32, node: Option<NodeId>, ctx: &mut Ctx<'_, Self>) {
@@ -50,7 +50,7 @@ impl TriPronged {
     pub(super) fn on_find(
         &mut self,
         search: Shared<Search>,
-        mut trail: Trail,
+        mut trail: Box<Trail>,
         here: &Here<'_>,
         ctx: &mut Ctx<'_, Self>,
     ) {
@@ -79,7 +79,7 @@ impl TriPronged {
     fn push(
         &mut self,
         search: Shared<Search>,
-        mut trail: Trail,
+        mut trail: Box<Trail>,
         pushes: u8,
         here: &Here<'_>,
         ctx: &mut Ctx<'_, Self>,
@@ -103,7 +103,13 @@ impl TriPronged {
     }
 
     /// Completeness: one after the other, all nodes that reach above the job's point.
-    fn walk(&mut self, search: &Shared<Search>, mut trail: Trail, here: &Here<'_>, ctx: &mut Ctx<'_, Self>) {
+    fn walk(
+        &mut self,
+        search: &Shared<Search>,
+        mut trail: Box<Trail>,
+        here: &Here<'_>,
+        ctx: &mut Ctx<'_, Self>,
+    ) {
         let Search { job, round, owner, .. } = **search;
         if !trail.seen.contains(&ctx.me) {
             trail.seen.push(ctx.me);

@@ -73,7 +73,7 @@ pub struct Offer {
 pub enum Message {
     /// Find a place; goes on until one is found. Answered to the owner by [`Message::Found`].
     #[n(0)]
-    Find(#[n(0)] Shared<Search>, #[n(1)] Trail),
+    Find(#[n(0)] Shared<Search>, #[n(1)] Box<Trail>),
     /// This one will do; or nobody will.
     #[n(1)]
     Found {

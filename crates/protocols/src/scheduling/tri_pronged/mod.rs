@@ -56,10 +56,10 @@ pub struct Here<'a> {
 }
 
 impl Here<'_> {
-    fn waiting(&self) -> impl Iterator<Item = Waiting> {
+    fn waiting(&self) -> impl Iterator<Item = Waiting<'_>> {
         self.seats.waiting().map(|(needs, task)| Waiting {
             job: task.id.0,
-            needs: needs.clone(),
+            needs,
             overtaken: task.wish.overtaken,
             entered: task.wish.entered.unwrap_or(Time::ZERO),
         })
@@ -67,12 +67,12 @@ impl Here<'_> {
 }
 
 /// A job that waits here.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Waiting {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Waiting<'a> {
     /// Which.
     pub job: JobId,
     /// What it needs.
-    pub needs: Needs,
+    pub needs: &'a Needs,
     /// How often it was overtaken.
     pub overtaken: u32,
     /// When it entered the queue of its first run node.

@@ -50,12 +50,12 @@ impl TriPronged {
     /// Each waiting job goes to the neighbour that it fits best and where it starts at once.
     fn push_to_start(&mut self, here: &Here<'_>, ctx: &mut Ctx<'_, Self>) {
         let mut picture: BTreeMap<NodeId, Resources> = BTreeMap::new();
-        for waiting in self.movable(here) {
-            let Waiting { needs, overtaken, .. } = &waiting;
+        for waiting in self.movable(here).collect::<Vec<_>>() {
+            let Waiting { needs, overtaken, .. } = waiting;
             let best = here
                 .can
                 .vitals()
-                .filter(|(_, vitals)| *overtaken >= vitals.bar && matches(needs, &vitals.machine))
+                .filter(|(_, vitals)| overtaken >= vitals.bar && matches(needs, &vitals.machine))
                 .filter_map(|(node, vitals)| {
                     let left = picture.get(&node).unwrap_or(&vitals.residual);
                     let fits = needs.resources.fits_in(left);
@@ -80,17 +80,17 @@ impl TriPronged {
         }
         let around = Around::new(here, ctx.me, own);
         let before = around.product(&[]);
-        let mut best: Option<(u128, Waiting, NodeId)> = None;
-        for waiting in self.movable(here).into_iter().take(BALANCED_MOST) {
+        let mut best: Option<(u128, Waiting<'_>, NodeId)> = None;
+        for waiting in self.movable(here).take(BALANCED_MOST) {
             let less = minus(&own.load, &waiting.needs.resources.shares(&own.machine.capacity));
             for (node, vitals) in here.can.vitals() {
-                if !matches(&waiting.needs, &vitals.machine) || load(&less) >= most {
+                if !matches(waiting.needs, &vitals.machine) || load(&less) >= most {
                     continue;
                 }
                 let more = plus(&vitals.load, &waiting.needs.resources.shares(&vitals.machine.capacity));
                 let after = around.product(&[(ctx.me, less), (node, more)]);
                 if after < before && best.as_ref().is_none_or(|(least, ..)| after < *least) {
-                    best = Some((after, waiting.clone(), node));
+                    best = Some((after, waiting, node));
                 }
             }
         }
@@ -143,10 +143,9 @@ impl TriPronged {
             self.job_to_balance(from, vitals, here, ctx.me)
         } else {
             self.movable(here)
-                .into_iter()
                 .filter(|waiting| {
                     waiting.overtaken >= vitals.bar
-                        && matches(&waiting.needs, &vitals.machine)
+                        && matches(waiting.needs, &vitals.machine)
                         && waiting.needs.resources.fits_in(&vitals.residual)
                 })
                 .min_by_key(|waiting| fit(&waiting.needs.resources, &vitals.residual, vitals, false))
@@ -158,15 +157,20 @@ impl TriPronged {
     }
 
     /// Of the jobs here the one that evens loads out most if it moves to the node that asks.
-    fn job_to_balance(&self, asks: NodeId, vitals: &Vitals, here: &Here<'_>, me: NodeId) -> Option<Waiting> {
+    fn job_to_balance<'a>(
+        &self,
+        asks: NodeId,
+        vitals: &Vitals,
+        here: &'a Here<'_>,
+        me: NodeId,
+    ) -> Option<Waiting<'a>> {
         let own = here.can.own_vitals()?;
         let mut around = Around::new(here, me, own);
         around.set(asks, vitals.load);
         let before = around.product(&[]);
         self.movable(here)
-            .into_iter()
             .take(BALANCED_MOST)
-            .filter(|waiting| matches(&waiting.needs, &vitals.machine))
+            .filter(|waiting| matches(waiting.needs, &vitals.machine))
             .map(|waiting| {
                 let less = minus(&own.load, &waiting.needs.resources.shares(&own.machine.capacity));
                 let more = plus(&vitals.load, &waiting.needs.resources.shares(&vitals.machine.capacity));
@@ -177,15 +181,18 @@ impl TriPronged {
             .map(|(_, waiting)| waiting)
     }
 
-    fn offer(&mut self, waiting: Waiting, to: NodeId, at_once: bool, ctx: &mut Ctx<'_, Self>) {
+    fn offer(&mut self, waiting: Waiting<'_>, to: NodeId, at_once: bool, ctx: &mut Ctx<'_, Self>) {
         let Waiting { job, needs, overtaken, entered } = waiting;
         self.sent.insert(job, Sent { to, until: ctx.now + KEPT_FOR });
-        ctx.send(to, Message::Offer(Shared::new(Offer { job, needs, overtaken, entered, at_once })));
+        ctx.send(
+            to,
+            Message::Offer(Shared::new(Offer { job, needs: needs.clone(), overtaken, entered, at_once })),
+        );
     }
 
     /// The jobs that wait here and are not on offer.
-    fn movable(&self, here: &Here<'_>) -> Vec<Waiting> {
-        here.waiting().filter(|waiting| !self.sent.contains_key(&waiting.job)).collect()
+    fn movable<'a>(&self, here: &'a Here<'_>) -> impl Iterator<Item = Waiting<'a>> {
+        here.waiting().filter(|waiting| !self.sent.contains_key(&waiting.job))
     }
 
     pub(super) fn on_offer(&mut self, from: NodeId, offer: &Offer, here: &Here<'_>, ctx: &mut Ctx<'_, Self>) {
