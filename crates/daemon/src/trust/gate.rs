@@ -431,7 +431,7 @@ mod tests {
         let (folder, gate, job, now) = scene();
         let judge = |gate: &Gatekeeper| gate.judge(&asked(&job, now, &[]));
         assert_eq!((judge(&gate), gate.cell(&job, now)), (Ok(()), None), "it is of the machine's own");
-        let stranger = signed(&key(8), Job::command(["true"]));
+        let stranger = signed(gate.trust().grid(), &key(8), Job::command(["true"]));
         assert_eq!(gate.cell(&stranger, now), Some(Paths::default()));
         let gate = gate.with_cells(Isolate::All, None);
         assert_eq!((judge(&gate), gate.cell(&job, now)), (Ok(()), Some(Paths::default())));

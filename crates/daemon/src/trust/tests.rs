@@ -33,7 +33,7 @@ fn pass_of_a_job_that_waits_is_renewed_by_who_signed_it_and_for_nobody_who_was_r
     let now = trust.clock.now();
     let with = |lasts| {
         let pass = trust.vouch(key(9).public(), Some(name("alice")), lasts).unwrap();
-        signed(&key(9), Job::command(["true"])).with_pass(pass)
+        signed(trust.grid(), &key(9), Job::command(["true"])).with_pass(pass)
     };
     assert_eq!(trust.renewed(&with(VOUCHED_FOR), now), None, "it has most of its time");
     let short = with(Span::from_hours(1));
