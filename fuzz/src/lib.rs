@@ -2,6 +2,9 @@
 
 pub mod decoders;
 
+// What the supervisor's words are made of, where they look for it.
+use shoal_daemon::cell;
+
 /// The target of this name.
 pub fn target(name: &str) -> decoders::Target {
     let found = decoders::TARGETS.iter().find(|(known, _)| *known == name);

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use decoders::TARGETS;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+// What the supervisor's words are made of, where they look for it.
+use shoal_daemon::cell;
 
 /// Changed inputs for each target.
 const CHANGED: usize = 3_000;
