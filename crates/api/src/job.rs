@@ -348,6 +348,10 @@ pub struct JobForm {
     /// Files taken back.
     #[serde(rename = "out")]
     pub outputs: Option<Vec<String>>,
+    /// What nobody but its tasks is told, by name; the node is told before: `PUT /v1/jobs/{job}/secrets`.
+    pub secrets: Option<Vec<String>>,
+    /// The file system that it is to find instead of the machine's.
+    pub image: Option<String>,
     /// Whose it is.
     pub user: Option<String>,
     /// On whose behalf its user asks.

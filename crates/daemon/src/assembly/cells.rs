@@ -4,19 +4,14 @@ use std::sync::Arc;
 
 use shoal_model::job::IMAGE;
 use shoal_model::{Line, Name};
-use shoal_protocols::node::Brief;
 
-use crate::cell::Walls;
 use crate::clock::Clock;
+use crate::executor::process::Cells;
 use crate::settings::TaskSettings;
 use crate::trust::gate::Gatekeeper;
 
 /// The walls of each task's cell; none for those that are trusted.
-pub(super) fn of(
-    settings: &TaskSettings,
-    gate: &Arc<Gatekeeper>,
-    clock: Clock,
-) -> Box<dyn Fn(&Brief) -> Option<Walls> + Send> {
+pub(super) fn of(settings: &TaskSettings, gate: &Arc<Gatekeeper>, clock: Clock) -> Cells {
     let (settings, gate) = (settings.clone(), Arc::clone(gate));
     Box::new(move |brief| {
         let job = brief.envelope.job();

@@ -70,6 +70,12 @@ pub struct Process {
     supervisor: Arc<AtomicU32>,
 }
 
+/// Says what the cell of a task is like, if it has one.
+pub type Cells = Box<dyn Fn(&Brief) -> Option<Walls> + Send>;
+
+/// Says what a task is told and nobody else.
+pub type Told = Box<dyn Fn(Task, &Brief) -> Option<Vec<Secret>> + Send>;
+
 /// What an executor is made of.
 pub struct Setup {
     /// The node's folder.
@@ -83,9 +89,9 @@ pub struct Setup {
     /// How tasks are kept to what they were granted; by default they are trusted.
     pub keep: Keep,
     /// The walls of a task's cell; without any it is trusted. By default all are.
-    pub cells: Box<dyn Fn(&Brief) -> Option<Walls> + Send>,
+    pub cells: Cells,
     /// What a task is told and nobody else, in the order of its job's list; none if that is not known.
-    pub secrets: Box<dyn Fn(Task, &Brief) -> Option<Vec<Secret>> + Send>,
+    pub secrets: Told,
     /// Roots of file systems that tasks may ask for, by name.
     pub images: BTreeMap<Name, PathBuf>,
     /// What a node is called where tasks look for each other; by default its id.

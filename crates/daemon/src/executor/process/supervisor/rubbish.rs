@@ -77,7 +77,7 @@ mod tests {
         fs::write(folder.join("a/b/file"), "").unwrap();
         fs::create_dir(folder.join("rubbish-1")).unwrap();
         symlink(&kept, folder.join("a/link")).unwrap();
-        fs::set_permissions(folder.join("a/b"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(folder.join("a/b"), Permissions::from_mode(0o000)).unwrap();
         remove(&folder).unwrap();
         assert!(!folder.exists() && kept.join("file").exists());
         assert_eq!(remove(&folder).unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -341,7 +341,7 @@ impl Shared {
             set("SHOAL_CPUS", numbers.join(",").into());
         }
         for (name, value) in grant.gpus.iter().flat_map(|gpus| gpu::variables(gpus)) {
-            set(name.as_ref(), value.into());
+            set(name, value.into());
         }
         Ok(variables)
     }
