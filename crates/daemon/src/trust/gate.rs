@@ -1,12 +1,12 @@
 //! The judge at a node's gate: signature, pass, revocations and policy of every job that is to run here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::SystemTime;
 
-use shoal_model::envelope::{Envelope, Pass};
+use shoal_model::envelope::{Envelope, Pass, PublicKey};
 use shoal_model::{JobId, Name, Resources, Span, Time};
 use shoal_protocols::node::{Ask, Denial, Judge};
 
@@ -17,7 +17,8 @@ use super::{Trust, signature};
 use crate::cell::offers::Lack;
 use crate::settings::Isolate;
 
-/// Passes that are known to be sound, at most: a user's many jobs carry the same one.
+/// Passes, and signatures of jobs, that are known to be sound, at most: a user's many jobs carry the same pass, and the
+/// tasks of an array the same signature.
 const SOUND_MAX: usize = 4_096;
 /// Jobs of which it is remembered which rule has allowed them, at most.
 const JUDGED_MAX: usize = 100_000;
@@ -32,6 +33,8 @@ pub struct Gatekeeper {
     path: PathBuf,
     seen: Mutex<Seen>,
     sound: Mutex<BTreeMap<[u8; 32], Bearer>>,
+    /// Signatures of jobs that are known to be sound.
+    signed: Mutex<BTreeSet<[u8; 32]>>,
     /// Whose tasks run in cells, and why none can be made here, if so.
     isolate: Isolate,
     lack: Option<Lack>,
@@ -88,6 +91,7 @@ impl Gatekeeper {
             path,
             seen: Mutex::new(seen),
             sound: Mutex::new(BTreeMap::new()),
+            signed: Mutex::new(BTreeSet::new()),
             isolate: Isolate::default(),
             lack: None,
             judged: Mutex::new(BTreeMap::new()),
@@ -181,7 +185,7 @@ impl Gatekeeper {
 
     /// Whose job this is, if all that shows it is sound now, and it is for this grid and this time.
     pub fn bearer(&self, envelope: &Envelope, now: Time) -> Result<Bearer, Denial> {
-        let signer = signature(envelope)?;
+        let signer = self.signer(envelope)?;
         self.trust.check_origin(envelope, now)?;
         let pass = envelope.pass().ok_or(Denial::NoPass)?;
         let bearer = self.verified(pass, now)?;
@@ -194,6 +198,25 @@ impl Gatekeeper {
         }
         self.trust.check(&bearer)?;
         Ok(bearer)
+    }
+
+    /// Who has signed a job as it is: signatures do not change, so that each is looked at once. An array asks for every one
+    /// of its tasks, several times.
+    fn signer(&self, envelope: &Envelope) -> Result<PublicKey, Denial> {
+        let seal = envelope.seal().ok_or(Denial::Unsigned)?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&envelope.digest()).update(&seal.signer.0).update(&seal.signature.0);
+        let hash = *hasher.finalize().as_bytes();
+        if self.signed.lock().expect(UNPOISONED).contains(&hash) {
+            return Ok(seal.signer);
+        }
+        let signer = signature(envelope)?;
+        let mut signed = self.signed.lock().expect(UNPOISONED);
+        if signed.len() >= SOUND_MAX {
+            signed.clear();
+        }
+        signed.insert(hash);
+        Ok(signer)
     }
 
     /// The bearer of a pass: signatures do not change, so that they are looked at once.
