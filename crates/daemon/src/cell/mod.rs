@@ -1,12 +1,13 @@
 //! The cell of a task: what it sees of the machine, what it may touch, and how much it may take.
 //!
 //! ```text
-//! supervisor ── spawns ──▶ this program, as `confine` ── execs ──▶ the task's program
-//!      │                     enters its control groups                  (or bubblewrap, with an image)
-//!      └── Cell, by socket ─▶ limits itself
-//!      ◀── why not, or end ── a user of its own (as root), or a user namespace
-//!                             a mount namespace: its folder, an empty /tmp, secrets in memory; no node's folder
-//!                             Landlock: reads the system, writes its own folder; no signals to others
+//! supervisor ── spawns ──▶ this program, as `confine` ───────── execs ──▶ the task's program
+//!      │                    enters its control groups                     (or bubblewrap, with an image)
+//!      │                    a user namespace, if it is not root; mounts and shared memory of its own
+//!      └── Cell ──────────▶ a root of its own, made of few things; secrets in memory
+//!                           limits; a user of its own, if it was root; no new privileges
+//!                           Landlock: what is seen is not changed; no signals to others
+//!      ◀── why not, or ──── all walls stand
 //! ```
 //!
 //! The walls are put up by the process that becomes the task, between its spawn and its exec: nothing of the task runs
@@ -15,6 +16,7 @@
 //!
 //! Left out: the network is the machine's, and processes of others are seen (not touched): their arguments too.
 
+mod cbor;
 mod image;
 mod limits;
 pub mod offers;
@@ -25,14 +27,11 @@ mod view;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-
-use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 use nix::sys::prctl;
@@ -44,8 +43,6 @@ pub use image::{BUBBLEWRAP, WORK, find_inside};
 pub const CONFINE: &str = "confine";
 /// The most bytes of a cell's description: arguments and secrets are smaller.
 const CELL_MAX: u64 = 16 << 20;
-/// How long one may take that is only tried.
-const ATTEMPT: Duration = Duration::from_secs(5);
 /// What is said once all walls stand: no failure begins like this.
 const STANDS: u8 = 0xf5;
 /// The folder of secrets within a task's folder.
@@ -56,13 +53,13 @@ pub const SECRETS: &str = ".secrets";
 #[cbor(map)]
 pub struct Cell {
     /// The task's working folder, in which it may do what it likes.
-    #[cbor(n(0), with = "path")]
+    #[cbor(n(0), with = "cbor::path")]
     pub work: PathBuf,
     /// The folder that it finds as `/tmp`.
-    #[cbor(n(1), with = "path")]
+    #[cbor(n(1), with = "cbor::path")]
     pub temporary: PathBuf,
     /// The node's folder, of which it sees nothing else.
-    #[cbor(n(2), with = "path")]
+    #[cbor(n(2), with = "cbor::path")]
     pub home: PathBuf,
     /// The number of its user; with none it stays who it is, in a user namespace.
     #[n(3)]
@@ -71,22 +68,22 @@ pub struct Cell {
     #[n(4)]
     pub walls: Walls,
     /// Control groups to enter.
-    #[cbor(n(5), with = "paths")]
+    #[cbor(n(5), with = "cbor::paths")]
     pub groups: Vec<PathBuf>,
     /// What it may know and nobody else, by name.
     #[n(6)]
     pub secrets: Vec<Secret>,
     /// The root of the file system that it finds instead of the machine's.
-    #[cbor(n(7), with = "maybe_path")]
+    #[cbor(n(7), with = "cbor::maybe_path")]
     pub image: Option<PathBuf>,
     /// The program; bubblewrap, if there is an image.
-    #[cbor(n(8), with = "path")]
+    #[cbor(n(8), with = "cbor::path")]
     pub program: PathBuf,
     /// What it is called, and its arguments.
-    #[cbor(n(9), with = "words")]
+    #[cbor(n(9), with = "cbor::words")]
     pub argv: Vec<OsString>,
     /// Its variables, as `NAME=VALUE`. They reach nothing but itself: a loader would heed them before any wall stands.
-    #[cbor(n(10), with = "words")]
+    #[cbor(n(10), with = "cbor::words")]
     pub environment: Vec<OsString>,
     /// Whether it was granted GPUs.
     #[n(11)]
@@ -211,35 +208,6 @@ pub fn hand_over(line: &UnixStream, cell: &Cell) -> Put {
     }
 }
 
-/// Makes a cell for a program that does nothing, to see whether it can be made here.
-pub(crate) fn attempt(program: &Path) -> Put {
-    let wrong = |error: io::Error| Failure::Wall(format!("cannot try it: {error}"));
-    let drawn = shoal_api::secret::draw().map_err(wrong)?;
-    let place = std::env::temp_dir().join(format!("shoal-cell-{:x}", u64::from_le_bytes(drawn)));
-    let (work, temporary) = (place.join("work"), place.join("tmp"));
-    for folder in [&place, &work, &temporary] {
-        std::fs::DirBuilder::new().mode(0o755).create(folder).map_err(wrong)?;
-    }
-    let user = nix::unistd::geteuid().is_root().then(|| user::users_of(&place));
-    let argv = vec!["true".into()];
-    let home = place.clone();
-    let cell = Cell { work, temporary, home, user, program: "/bin/true".into(), argv, ..Cell::default() };
-    let try_it = || {
-        let (ours, theirs) = UnixStream::pair().map_err(wrong)?;
-        ours.set_read_timeout(Some(ATTEMPT)).map_err(wrong)?;
-        let mut command = Command::new(program);
-        command.arg(CONFINE).env_clear().stdin(std::os::fd::OwnedFd::from(theirs));
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(wrong)?;
-        drop(command);
-        let made = hand_over(&ours, &cell).inspect_err(|_| drop(child.kill()));
-        child.wait().map_err(wrong)?;
-        made
-    };
-    let made = try_it();
-    let _ = std::fs::remove_dir_all(&place);
-    made
-}
-
 /// What never is: the program has taken this one's place.
 enum Never {}
 
@@ -307,96 +275,10 @@ pub fn is_shown(path: &Path, walls: &Walls) -> bool {
     rules::SYSTEM.iter().map(Path::new).chain(given).any(|folder| path.starts_with(folder))
 }
 
-/// CBOR of paths, which need not be text.
-mod path {
-    use super::{OsStrExt, OsString, OsStringExt, PathBuf};
-    use minicbor::decode::{self, Decoder};
-    use minicbor::encode::{self, Encoder, Write};
-
-    pub(super) fn encode<C, W: Write>(
-        path: &std::path::Path,
-        e: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), encode::Error<W::Error>> {
-        e.bytes(path.as_os_str().as_bytes())?.ok()
-    }
-
-    pub(super) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<PathBuf, decode::Error> {
-        Ok(OsString::from_vec(d.bytes()?.to_vec()).into())
-    }
-}
-
-/// CBOR of a path that may be missing.
-mod maybe_path {
-    use super::PathBuf;
-    use minicbor::decode::{self, Decoder};
-    use minicbor::encode::{self, Encoder, Write};
-
-    pub(super) fn encode<C, W: Write>(
-        path: &Option<PathBuf>,
-        e: &mut Encoder<W>,
-        ctx: &mut C,
-    ) -> Result<(), encode::Error<W::Error>> {
-        match path {
-            Some(path) => super::path::encode(path, e, ctx),
-            None => e.null()?.ok(),
-        }
-    }
-
-    pub(super) fn decode<C>(d: &mut Decoder<'_>, ctx: &mut C) -> Result<Option<PathBuf>, decode::Error> {
-        match d.datatype()? {
-            minicbor::data::Type::Null => d.null().map(|()| None),
-            _ => super::path::decode(d, ctx).map(Some),
-        }
-    }
-}
-
-/// CBOR of several paths.
-mod paths {
-    use super::PathBuf;
-    use minicbor::decode::{self, Decoder};
-    use minicbor::encode::{self, Encoder, Write};
-
-    pub(super) fn encode<C, W: Write>(
-        paths: &[PathBuf],
-        e: &mut Encoder<W>,
-        ctx: &mut C,
-    ) -> Result<(), encode::Error<W::Error>> {
-        e.array(paths.len() as u64)?;
-        paths.iter().try_for_each(|path| super::path::encode(path, e, ctx))
-    }
-
-    pub(super) fn decode<C>(d: &mut Decoder<'_>, ctx: &mut C) -> Result<Vec<PathBuf>, decode::Error> {
-        let count = d.array()?.ok_or_else(|| decode::Error::message("a list of unknown length"))?;
-        (0..count).map(|_| super::path::decode(d, ctx)).collect()
-    }
-}
-
-/// CBOR of arguments, which need not be text.
-mod words {
-    use super::{OsStrExt, OsString, PathBuf};
-    use minicbor::decode::{self, Decoder};
-    use minicbor::encode::{self, Encoder, Write};
-
-    pub(super) fn encode<C, W: Write>(
-        words: &[OsString],
-        e: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), encode::Error<W::Error>> {
-        e.array(words.len() as u64)?;
-        for word in words {
-            e.bytes(word.as_bytes())?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn decode<C>(d: &mut Decoder<'_>, ctx: &mut C) -> Result<Vec<OsString>, decode::Error> {
-        Ok(super::paths::decode(d, ctx)?.into_iter().map(PathBuf::into_os_string).collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     #[test]

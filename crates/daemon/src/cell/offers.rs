@@ -2,12 +2,20 @@
 
 use std::fmt;
 use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use nix::unistd::geteuid;
 
-use super::{image, rules};
+use super::{CONFINE, Cell, Failure, Put, hand_over, image, rules};
 use crate::machine::cgroup::Groups;
+
+/// How long a cell may take that is only tried.
+const ATTEMPT: Duration = Duration::from_secs(5);
 
 /// What there is of each wall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +71,7 @@ impl Offers {
     /// The same, once a cell was really made by a program that knows [`super::CONFINE`]: what looks as if it could be had
     /// may be refused all the same, in containers above all.
     pub fn tried(self, program: &Path) -> Offers {
-        match super::attempt(program) {
+        match attempt(program) {
             Ok(()) => self,
             Err(failure) => {
                 if self.lack().is_none() {
@@ -97,6 +105,35 @@ pub fn refused(root: &Path) -> Option<&'static str> {
         ),
     ];
     settings.into_iter().find(|(refused, _)| *refused).map(|(_, setting)| setting)
+}
+
+/// Makes a cell for a program that does nothing, to see whether it can be made here.
+fn attempt(program: &Path) -> Put {
+    let wrong = |error: io::Error| Failure::Wall(format!("cannot try it: {error}"));
+    let drawn = shoal_api::secret::draw().map_err(wrong)?;
+    let place = std::env::temp_dir().join(format!("shoal-cell-{:x}", u64::from_le_bytes(drawn)));
+    let (work, temporary) = (place.join("work"), place.join("tmp"));
+    for folder in [&place, &work, &temporary] {
+        fs::DirBuilder::new().mode(0o755).create(folder).map_err(wrong)?;
+    }
+    let user = geteuid().is_root().then(|| super::user::users_of(&place));
+    let argv = vec!["true".into()];
+    let home = place.clone();
+    let cell = Cell { work, temporary, home, user, program: "/bin/true".into(), argv, ..Cell::default() };
+    let try_it = || {
+        let (ours, theirs) = UnixStream::pair().map_err(wrong)?;
+        ours.set_read_timeout(Some(ATTEMPT)).map_err(wrong)?;
+        let mut command = Command::new(program);
+        command.arg(CONFINE).env_clear().stdin(std::os::fd::OwnedFd::from(theirs));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(wrong)?;
+        drop(command);
+        let made = hand_over(&ours, &cell).inspect_err(|_| drop(child.kill()));
+        child.wait().map_err(wrong)?;
+        made
+    };
+    let made = try_it();
+    let _ = fs::remove_dir_all(&place);
+    made
 }
 
 #[cfg(test)]

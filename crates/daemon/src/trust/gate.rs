@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::SystemTime;
 
 use shoal_model::envelope::{Envelope, Pass, PublicKey};
-use shoal_model::{JobId, Name, Resources, Span, Time};
+use shoal_model::{JobId, Name, Time};
 use shoal_protocols::node::{Ask, Denial, Judge};
 
 use super::clocks::Clocks;
@@ -233,39 +233,6 @@ impl Gatekeeper {
         sound.insert(hash, bearer.clone());
         Ok(bearer)
     }
-
-    /// What the policy says of somebody's job.
-    pub fn verdict(
-        &self,
-        bearer: &Bearer,
-        resources: &Resources,
-        start: Time,
-        limit: Span,
-        beside: usize,
-    ) -> Verdict {
-        self.verdict_of(&self.policy(), bearer, resources, start, limit, beside)
-    }
-
-    fn verdict_of(
-        &self,
-        policy: &Policy,
-        bearer: &Bearer,
-        resources: &Resources,
-        start: Time,
-        limit: Span,
-        beside: usize,
-    ) -> Verdict {
-        policy.judge(&Case {
-            user: &bearer.name,
-            key: Some(&bearer.key),
-            organisation: bearer.organisation.as_ref(),
-            resources,
-            start,
-            limit,
-            beside,
-            own: &self.own,
-        })
-    }
 }
 
 impl Judge for Gatekeeper {
@@ -273,10 +240,18 @@ impl Judge for Gatekeeper {
         let bearer = self.bearer(ask.envelope, ask.now)?;
         let key = |envelope: &&&Envelope| envelope.seal().is_some_and(|seal| seal.signer == bearer.key);
         let beside = ask.beside.iter().filter(key).count();
-        let resources = &ask.envelope.job().resources;
         // One policy for all of it: it may be another a moment later.
         let policy = self.policy();
-        let verdict = self.verdict_of(&policy, &bearer, resources, ask.start, ask.limit, beside);
+        let verdict = policy.judge(&Case {
+            user: &bearer.name,
+            key: Some(&bearer.key),
+            organisation: bearer.organisation.as_ref(),
+            resources: &ask.envelope.job().resources,
+            start: ask.start,
+            limit: ask.limit,
+            beside,
+            own: &self.own,
+        });
         verdict.answer()?;
         let cell = match verdict {
             Verdict::Rule { line, .. } => policy.cell(line).cloned(),
@@ -300,7 +275,7 @@ fn stamp(path: &Path) -> Stamp {
 mod tests {
     use std::sync::LazyLock;
 
-    use shoal_model::{Job, Machine};
+    use shoal_model::{Job, Machine, Resources, Span};
 
     use super::*;
     use crate::clock::Clock;
