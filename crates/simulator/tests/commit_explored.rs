@@ -176,6 +176,28 @@ fn nothing_is_booked_twice(state: &State<'_, Commit, Witness>) -> Result<(), Str
     Ok(())
 }
 
+/// What a job that must never run twice depends on. A doubled message may bring an old place back for a while.
+fn old_place_is_left_first(state: &State<'_, Commit, Witness>) -> Result<(), String> {
+    for (coordinator, core) in state.cores() {
+        for job in (1..=2).map(JobId::from_number) {
+            let Some(placed) = core.commit.placement(job) else { continue };
+            for (node, other) in state.cores() {
+                let mut locks = other.commit.locks();
+                let old = locks.find(|(lock, stage)| {
+                    lock.job == job && lock.epoch < placed.epoch && *stage == Stage::Confirmed
+                });
+                if let Some((lock, _)) = old {
+                    let (old, new) = (lock.epoch.0, placed.epoch.0);
+                    return Err(format!(
+                        "{coordinator} has {job:?} in epoch {new}, and {node} in epoch {old}"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 fn no_lock_outlives_its_time(state: &State<'_, Commit, Witness>) -> Result<(), String> {
     for (node, core) in state.cores() {
         if core.commit.oldest_doubt().is_some_and(|until| until < state.now(node)) {
@@ -268,12 +290,14 @@ fn two_coordinators() -> Explorer<Commit, Witness> {
 fn switch_beside_a_rival() -> Explorer<Commit, Witness> {
     world(&[(N1, proposal(1, &[N2], START)), (N2, proposal(2, &[N3], START))])
         .command(N1, proposal(1, &[N3], START))
+        .always("nobody has the old place when the new one stands", old_place_is_left_first)
 }
 
 /// A job on two nodes exchanges one of them for another, which a rival wants too; the third serves both sets.
 fn exchange_beside_a_rival() -> Explorer<Commit, Witness> {
     world(&[(N1, proposal(1, &[N1, N2], START)), (N2, proposal(2, &[N3], START))])
         .command(N1, proposal(1, &[N2, N3], START))
+        .always("nobody has the old place when the new one stands", old_place_is_left_first)
 }
 
 #[test]

@@ -244,6 +244,12 @@ impl Node {
         self.note_placed(job, ctx);
     }
 
+    /// Whether a job that must not run twice has left its old place so late that it may have started there.
+    pub(super) fn moved_too_late(&mut self, job: JobId, now: Time) -> bool {
+        let runs_from = self.unended(job).and_then(|owned| owned.runs_from);
+        runs_from.is_some_and(|from| now + CLOCKS_APART_MOST >= from)
+    }
+
     pub(super) fn on_unplaced(
         &mut self,
         job: JobId,
@@ -358,7 +364,8 @@ impl Node {
         };
         let ended: Vec<Rank> = exits.keys().copied().collect();
         owned.phase = Phase::Placed { epoch: placement.epoch, exits };
-        owned.note_start(start, ctx);
+        // Before the crash it may have been told to start before its time.
+        owned.note_start(owned.runs_from.map_or(start, |noted| noted.min(start)), ctx);
         for rank in ended {
             if let Some(&node) = placement.nodes.get(rank.0 as usize) {
                 self.note_confirmed(node, Task { job, epoch: placement.epoch, rank });

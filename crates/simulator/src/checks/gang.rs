@@ -50,7 +50,9 @@ impl Check for Gang {
             Saw::Save(Record::Commit(two_phase::Record::Lock(lock))) => {
                 let key = (lock.job, lock.epoch);
                 self.committed.entry(key).or_default().insert(node);
-                let planned = self.placed.get(&lock.job).filter(|placed| placed.0 == lock.epoch);
+                // Epochs begin anew where their owner has forgotten them.
+                let placed = self.placed.get(&lock.job).filter(|_| !known.exempt.is_lost(lock.job));
+                let planned = placed.filter(|placed| placed.0 == lock.epoch);
                 if planned.and_then(|placed| placed.1).is_some_and(|planned| lock.start < planned) {
                     if lock.brief.as_ref().is_none_or(|brief| brief.nodes.len() > 1) {
                         let what = format!("a rank of epoch {} moves without the others", lock.epoch.0);

@@ -35,6 +35,7 @@ pub mod overbooked;
 pub mod run;
 pub mod sabotage;
 pub mod storm;
+pub mod story;
 #[cfg(test)]
 mod tests;
 pub mod waits;

@@ -71,15 +71,7 @@ pub fn run_seed<P: NodeLike>(
     recipe: config::Recipe,
     replay: String,
 ) -> Result<Summary, Violation> {
-    let weather = Weather { recipe, ..Weather::draw(seed) };
-    let weather = match recipe {
-        config::Recipe::Proactive(_) => weather.with_criteria(),
-        config::Recipe::Sample(_)
-        | config::Recipe::Asap(_)
-        | config::Recipe::Aria(_)
-        | config::Recipe::TriPronged(_) => weather,
-    };
-    run_weather::<P>(weather, replay)
+    run_weather::<P>(Weather::draw_for(seed, recipe), replay)
 }
 
 /// Runs a storm. A panic is a violation too: an own broken invariant.
@@ -158,6 +150,18 @@ impl Weather {
     /// What a seed stands for.
     pub fn draw(seed: u64) -> Weather {
         Weather::draw_plain(seed).with_wishes()
+    }
+
+    /// What a seed stands for where jobs find their places by a recipe.
+    pub fn draw_for(seed: u64, recipe: config::Recipe) -> Weather {
+        let weather = Weather { recipe, ..Weather::draw(seed) };
+        match recipe {
+            config::Recipe::Proactive(_) => weather.with_criteria(),
+            config::Recipe::Sample(_)
+            | config::Recipe::Asap(_)
+            | config::Recipe::Aria(_)
+            | config::Recipe::TriPronged(_) => weather,
+        }
     }
 
     /// What a seed stands for where some machines' owners deny a user, from the start or from some time on.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use shoal_protocols::node::Node;
 use shoal_protocols::node::config::Recipe;
-use shoal_simulator::checks::storm::storm;
+use shoal_simulator::checks::storm::{Weather, storm};
+use shoal_simulator::checks::story::story;
 
 use crate::error::Error;
 use crate::output::{Options, Table};
@@ -25,6 +26,9 @@ pub struct Arguments {
     /// Run this many at once
     #[arg(long, value_name = "T", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
+    /// Print all that happened to the job of the first promise that was broken
+    #[arg(long)]
+    story: bool,
 }
 
 /// What came of the storms.
@@ -38,11 +42,13 @@ struct Outcome {
     inputs: u64,
     facts: u64,
     violations: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    story: Vec<String>,
 }
 
 /// Runs the storms, and fails if a promise was broken in one.
 pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
-    let Arguments { seeds, from, threads, ref recipe } = *arguments;
+    let Arguments { seeds, from, threads, story: tells, ref recipe } = *arguments;
     if seeds == 0 {
         return Err(Error::user("--seeds 0: must be at least 1"));
     }
@@ -52,6 +58,11 @@ pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
     let replay = |seed: u64| format!("shoal sim storm --from {seed} --seeds 1 --recipe {recipe}");
     let tally = storm::<Node>(from..from.saturating_add(seeds), threads.into(), named, replay);
     let summary = tally.summary;
+    let first = tally.violations.values().next().filter(|_| tells);
+    let told = first.and_then(|first| {
+        let weather = Weather::draw_for(first.seed, named);
+        Some(story::<Node>(weather, first.broken.job?, first.broken.at))
+    });
     let outcome = Outcome {
         runs: tally.runs,
         jobs: summary.jobs,
@@ -61,8 +72,12 @@ pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
         inputs: summary.handled,
         facts: summary.facts,
         violations: tally.violations.values().map(ToString::to_string).collect(),
+        story: told.unwrap_or_default(),
     };
-    output.print(&outcome, || table(&outcome))?;
+    output.print(&outcome, || {
+        let lines = outcome.story.iter().map(|line| format!("{line}\n"));
+        format!("{}{}", lines.collect::<String>(), table(&outcome))
+    })?;
     match outcome.violations.first() {
         None => Ok(()),
         Some(first) => {

@@ -123,13 +123,14 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
     }
 
-    /// All have committed. Nodes that are only in the old placement let go before the new one is confirmed.
+    /// All have committed. Nodes that are only in the old placement let go before the new one is confirmed; of a job
+    /// that must never run twice also those that are in both, lest the old one starts there meanwhile.
     fn switch(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
         let Coordinated { tenure, attempt: Some(attempt), .. } = self.coordinated(job) else { return };
         let old = tenure.placed.take();
         let leaving = old.iter().flat_map(|old| old.nodes.iter().map(|&node| (node, old.epoch)));
         let leaving: Vec<(NodeId, Epoch)> =
-            leaving.filter(|(node, _)| !attempt.placement.nodes.contains(node)).collect();
+            leaving.filter(|(node, _)| attempt.strict || !attempt.placement.nodes.contains(node)).collect();
         if leaving.is_empty() {
             self.confirm(job, ctx);
             return;
@@ -179,15 +180,15 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
                 self.fail(job, Failure::Refused { by: from, next: None }, ctx);
             }
             // The old placement is broken already: there is nothing to fall back on.
-            Some(Phase::Switching) => self.unplace(job, epoch, from, ctx),
-            None if stood => self.unplace(job, epoch, from, ctx),
+            Some(Phase::Switching) => self.unplace(job, epoch, Some(from), ctx),
+            None if stood => self.unplace(job, epoch, Some(from), ctx),
             None => {}
         }
     }
 
-    fn unplace(&mut self, job: JobId, epoch: Epoch, by: NodeId, ctx: &mut Ctx<'_, Self>) {
+    fn unplace(&mut self, job: JobId, epoch: Epoch, by: Option<NodeId>, ctx: &mut Ctx<'_, Self>) {
         self.release(job, false, ctx);
-        ctx.report(Event::Unplaced { job, epoch, by: Some(by) });
+        ctx.report(Event::Unplaced { job, epoch, by });
     }
 
     pub(super) fn on_confirmed(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
@@ -318,7 +319,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             ctx.wake_at(attempt.asked_at + patience, Timer::Retry(job, epoch));
             return;
         }
-        if attempt.tries < tries_max || (attempt.phase == Phase::Switching && attempt.strict) {
+        if attempt.tries < tries_max {
             attempt.tries = attempt.tries.saturating_add(1);
             attempt.asked_at = ctx.now;
             self.tell_missing(job, ctx);
@@ -331,7 +332,9 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
                 self.fail(job, Failure::Silent(silent), ctx);
             }
             // The old node is out of reach. It may start the old placement; its epoch tells that it is void.
-            Phase::Switching => self.confirm(job, ctx),
+            Phase::Switching if !attempt.strict => self.confirm(job, ctx),
+            // Nothing stands until it has let go, and meanwhile the new nodes are not kept waiting.
+            Phase::Switching => self.unplace(job, epoch, None, ctx),
         }
     }
 

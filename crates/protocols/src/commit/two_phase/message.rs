@@ -278,6 +278,17 @@ impl<A, B> Lock<A, B> {
     pub fn time(&self) -> Span {
         self.span.saturating_sub(self.longer_by.unwrap_or_default())
     }
+
+    /// Whether it is what a coordinator asks for.
+    pub(super) fn answers(&self, coordinator: NodeId, prepare: &Prepare<A>) -> bool
+    where
+        A: PartialEq,
+    {
+        let Prepare { job, epoch, start, span, ref amount } = *prepare;
+        self.coordinator == coordinator
+            && (self.job, self.epoch, self.start, self.span) == (job, epoch, start, span)
+            && self.amount == *amount
+    }
 }
 
 /// What a record is about.

@@ -118,7 +118,8 @@ pub struct Proposal<A, B> {
     pub span: Span,
     /// Where, by rank, and what it takes there.
     pub shares: Vec<(NodeId, A)>,
-    /// Whether to wait without end for the old nodes to let go, because the job must never run twice.
+    /// Whether all nodes of the old placement must have let go before the new one stands, because the job must never
+    /// run twice. If they do not in time, neither stands.
     pub strict: bool,
     /// What the nodes must know for the start.
     pub brief: Shared<B>,
@@ -151,7 +152,8 @@ pub enum Event {
         /// Because of what.
         why: Failure,
     },
-    /// As coordinator: the placement no longer stands, or never did: a node let go, or we crashed on the way.
+    /// As coordinator: the placement no longer stands, or never did: a node let go, or one that had to did not, or we
+    /// crashed on the way.
     Unplaced {
         /// Which job.
         job: JobId,

@@ -35,8 +35,9 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     pub(super) fn on_prepare(&mut self, from: NodeId, prepare: Prepare<A>, ctx: &mut Ctx<'_, Self>) {
         let Prepare { job, epoch, .. } = prepare;
         let vote = match self.locks.get(&(job, epoch)) {
-            // The question came twice, or our answer was lost.
-            Some(locked) if locked.lock.coordinator == from => Vote::Yes,
+            // The question came twice, or our answer was lost. A coordinator that has lost its disk counts its epochs
+            // anew, and may ask for something else by the same name.
+            Some(locked) if locked.lock.answers(from, &prepare) => Vote::Yes,
             Some(_) => Vote::No(None),
             None => self.hold(from, prepare, ctx),
         };

@@ -3,7 +3,7 @@
 use shoal_protocols::node::Node;
 use shoal_protocols::node::config::Recipe;
 
-use crate::checks::storm::{Weather, run_weather, storm};
+use crate::checks::storm::{Weather, run_seed, run_weather, storm};
 
 fn sample() -> Recipe {
     Recipe::Sample(Default::default())
@@ -116,4 +116,22 @@ fn seed_52_job_after_one_that_has_ended_is_placed_once() {
 #[test]
 fn seed_1895_job_after_one_that_has_ended_is_placed_once() {
     holds_with_wishes(1_895);
+}
+
+#[test]
+fn seed_4877_owner_that_lost_its_disk_is_not_promised_another_time_by_an_old_name() {
+    holds_with_wishes(4_877);
+}
+
+#[test]
+fn seed_6659_once_job_that_was_told_to_start_early_has_run_whatever_its_plan_says() {
+    holds_with_wishes(6_659);
+}
+
+#[test]
+fn seed_1930_old_node_that_is_not_heard_does_not_keep_new_ones_waiting() {
+    let recipe = Recipe::named("proactive").expect("a recipe");
+    if let Err(violation) = run_seed::<Node>(1_930, recipe, replay(1_930)) {
+        panic!("{violation}");
+    }
 }
