@@ -138,11 +138,11 @@ impl Node {
         }
     }
 
-    /// Whether nodes of a former placement have yet to let go.
-    pub(super) fn is_releasing(&self, job: JobId) -> bool {
+    /// A node of a former placement that has yet to let go, if there is one.
+    pub(super) fn lingers_on(&self, job: JobId) -> Option<NodeId> {
         match self.aria() {
-            Some(aria) => aria.is_leaving(job),
-            None => self.commit().is_some_and(|commit| commit.is_releasing(job)),
+            Some(aria) => aria.lingers_on(job),
+            None => self.commit().and_then(|commit| commit.lingers_on(job)),
         }
     }
 

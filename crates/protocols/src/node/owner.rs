@@ -449,17 +449,21 @@ impl Node {
     /// Whether a job can be placed: one that must not run twice only once all nodes of its last placement have let go
     /// of it, and that before any of them could have started it. Until then it waits; after that it may have run.
     fn is_clear(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) -> bool {
-        let let_go = !self.is_releasing(job);
+        let lingers_on = self.lingers_on(job);
         let Some(owned) = self.unended(job) else { return false };
         let Some(runs_from) = owned.runs_from else { return true };
         if ctx.now + CLOCKS_APART_MOST >= runs_from {
             self.end(job, End::Lost, ctx);
             return false;
         }
-        if let_go {
+        let Some(node) = lingers_on else {
             owned.runs_from = None;
             ctx.save(owned.record());
             return true;
+        };
+        let why = Stuck::Lingers(node);
+        if owned.why.replace(why) != Some(why) {
+            ctx.report(Event::Waiting(job, why));
         }
         owned.again_at = Some(ctx.now + AGAIN_LEAST);
         ctx.wake_after(AGAIN_LEAST, Timer::Again(job));

@@ -197,6 +197,9 @@ pub enum Stuck {
     /// Another job has not ended.
     #[error("it starts after job {0}, which has not ended")]
     After(JobId),
+    /// It must not run twice, and a node has yet to let go of it.
+    #[error("it must not run twice, and node {0}, where it had a place, has not let go of it yet")]
+    Lingers(NodeId),
     /// It is an array, and its jobs say each for itself.
     #[error("it is an array, of which {ended} of {jobs} jobs have ended")]
     Array {

@@ -295,7 +295,15 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
                         Some(Message::Commit { job, epoch, brief: attempt.brief.clone() })
                     }
                 },
-                (None, None) => Some(Message::Abort { job, epoch }),
+                (None, None) => {
+                    let mut leaving = tenure.releasing.iter();
+                    let told = leaving.find(|&&(node, upto)| node == from && upto >= epoch);
+                    // Its answer is waited for.
+                    Some(match told {
+                        Some(&(_, upto)) => Message::Release { job, upto },
+                        None => Message::Abort { job, epoch },
+                    })
+                }
             }
         });
         // Of a job that we do not know nothing stands.
@@ -340,7 +348,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     /// Reminds who has not let go of placements up to one, ever more seldom. Those that were told together are reminded
     /// together, so that an old chase does not end a new one. While the job goes on nobody is given up: that all have
-    /// let go must be true when [`TwoPhase::is_releasing`] says so.
+    /// let go must be true when [`TwoPhase::lingers_on`] says so.
     pub(super) fn on_chase(&mut self, job: JobId, upto: Epoch, reminder: u8, ctx: &mut Ctx<'_, Self>) {
         let patience = self.config.patience();
         let Some(Coordinated { tenure, .. }) = self.coordinated.get_mut(&job) else { return };

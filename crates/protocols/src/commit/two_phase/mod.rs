@@ -286,9 +286,9 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         self.coordinated.get(&job).is_some_and(|coordinated| coordinated.attempt.is_some())
     }
 
-    /// Whether nodes have yet to let go of a job that this node coordinates.
-    pub fn is_releasing(&self, job: JobId) -> bool {
-        self.coordinated.get(&job).is_some_and(|coordinated| !coordinated.tenure.releasing.is_empty())
+    /// A node that has yet to let go of a job that this node coordinates, if there is one.
+    pub fn lingers_on(&self, job: JobId) -> Option<NodeId> {
+        self.coordinated.get(&job)?.tenure.releasing.first().map(|&(node, _)| node)
     }
 
     /// Whether this node coordinates the job, and has not been told that it is over.

@@ -80,9 +80,9 @@ impl Aria {
         asked || self.searches.contains_key(&job)
     }
 
-    /// Whether somebody has yet to let go of it.
-    pub fn is_leaving(&self, job: JobId) -> bool {
-        self.tenures.get(&job).is_some_and(|held| !held.tenure.leaving.is_empty())
+    /// Somebody who has yet to let go of it, if there is one.
+    pub fn lingers_on(&self, job: JobId) -> Option<NodeId> {
+        self.tenures.get(&job)?.tenure.leaving.first().map(|&(_, node)| node)
     }
 
     /// The assignee is done with this placement: it need not be told to let go.

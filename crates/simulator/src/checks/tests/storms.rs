@@ -128,10 +128,20 @@ fn seed_6659_once_job_that_was_told_to_start_early_has_run_whatever_its_plan_say
     holds_with_wishes(6_659);
 }
 
-#[test]
-fn seed_1930_old_node_that_is_not_heard_does_not_keep_new_ones_waiting() {
+/// The same with criteria.
+fn holds_with_criteria(seed: u64) {
     let recipe = Recipe::named("proactive").expect("a recipe");
-    if let Err(violation) = run_seed::<Node>(1_930, recipe, replay(1_930)) {
+    if let Err(violation) = run_seed::<Node>(seed, recipe, replay(seed)) {
         panic!("{violation}");
     }
+}
+
+#[test]
+fn seed_1930_old_node_that_is_not_heard_does_not_keep_new_ones_waiting() {
+    holds_with_criteria(1_930);
+}
+
+#[test]
+fn seed_3900_once_job_that_a_node_has_not_let_go_of_says_so() {
+    holds_with_criteria(3_900);
 }
