@@ -19,6 +19,13 @@ pub struct Holds {
     ended: BTreeMap<JobId, (Time, End)>,
 }
 
+/// How much older a promise may grow that stands since then: a clock that was set back makes its node wait longer, and
+/// while there are faults a doubled Prepare may bring a hold back, which then has all its time.
+fn longer(since: Time, view: &View<'_>) -> Span {
+    let echo = if since > view.known.healed_from { Span::ZERO } else { view.known.bounds.echo };
+    view.known.clocks_apart() + echo
+}
+
 impl Check for Holds {
     fn name(&self) -> &'static str {
         "holds"
@@ -66,10 +73,7 @@ impl Check for Holds {
                 let since = *before.get(&key).unwrap_or(&view.now);
                 doubtful.insert(key, since);
                 let age = view.now.since(since);
-                // A clock that was set back makes its node wait longer, and a doubled Prepare may bring a hold back.
-                let again =
-                    if view.now > view.known.healed_from { Span::ZERO } else { view.known.bounds.echo };
-                if age > most + view.known.clocks_apart() + again {
+                if age > most + longer(since, view) {
                     let what = format!("epoch {} has been {stage:?} and no more for {age}", lock.epoch.0);
                     return Err(Broken::new(view.now, what).on(id).of(lock.job));
                 }
@@ -81,9 +85,7 @@ impl Check for Holds {
                 }
                 doubtful.insert((job, epoch, Stage::Held), since);
                 let age = view.now.since(since);
-                let again =
-                    if view.now > view.known.healed_from { Span::ZERO } else { view.known.bounds.echo };
-                if age > hold + view.known.clocks_apart() + again {
+                if age > hold + longer(since, view) {
                     let what = format!("epoch {} has been held and no more for {age}", epoch.0);
                     return Err(Broken::new(view.now, what).on(id).of(job));
                 }

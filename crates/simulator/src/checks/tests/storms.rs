@@ -145,3 +145,11 @@ fn seed_1930_old_node_that_is_not_heard_does_not_keep_new_ones_waiting() {
 fn seed_3900_once_job_that_a_node_has_not_let_go_of_says_so() {
     holds_with_criteria(3_900);
 }
+
+#[test]
+fn seed_2740_hold_that_a_doubled_word_brought_back_may_outlive_the_faults() {
+    let recipe = Recipe::named("asap").expect("a recipe");
+    if let Err(violation) = run_seed::<Node>(2_740, recipe, replay(2_740)) {
+        panic!("{violation}");
+    }
+}
