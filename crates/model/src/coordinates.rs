@@ -106,11 +106,11 @@ pub fn ticks(span: Span) -> u64 {
 /// and several times quicker than [`u64::isqrt`]. Choosing among sets of nodes is made of little else.
 #[inline]
 pub fn root(square: u64) -> u64 {
-    let guess = (square as f64).sqrt() as u64;
     if square < 1 << 52 {
-        return guess;
+        // By way of signed numbers, which processors turn into fractions and back in one step each.
+        return (square as i64 as f64).sqrt() as i64 as u64;
     }
-    mend(guess, square)
+    mend((square as f64).sqrt() as u64, square)
 }
 
 #[cold]

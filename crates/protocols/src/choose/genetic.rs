@@ -198,9 +198,12 @@ impl Mixer {
         Mixer { marks: vec![0; candidates], mark: 0, gaps: Gaps::new(per_ten_thousand) }
     }
 
-    /// Marks from now on mean another set.
-    fn begin(&mut self) {
+    /// Marks who is in a set, and nobody else.
+    fn mark(&mut self, set: &[u32]) {
         self.mark += 1;
+        for &place in set {
+            self.marks[place as usize] = self.mark;
+        }
     }
 
     fn add(&mut self, place: u32) -> bool {
@@ -216,13 +219,18 @@ impl Mixer {
 
     /// So many of both, without regard to which they come from.
     fn cross(&mut self, one: &[u32], other: &[u32], child: &mut Vec<u32>, chance: &mut Chance) {
-        self.begin();
+        self.mark(one);
         child.clear();
-        for &place in one.iter().chain(other) {
-            if self.add(place) {
-                child.push(place);
-            }
+        child.extend_from_slice(one);
+        child.resize(one.len() + other.len(), 0);
+        // Who is in both is written too, and the next one over it: a branch would have to
+        // guess which it is.
+        let mut all = one.len();
+        for &place in other {
+            child[all] = place;
+            all += usize::from(self.marks[place as usize] != self.mark);
         }
+        child.truncate(all);
         thin(child, one.len(), chance);
     }
 
@@ -232,10 +240,7 @@ impl Mixer {
         if at >= genes.len() {
             return;
         }
-        self.begin();
-        for &place in genes.iter() {
-            self.add(place);
-        }
+        self.mark(genes);
         while at < genes.len() {
             let other = below(self.marks.len() as u32, chance);
             // A draw that hits a member changes nothing; the sets are far smaller than what there is.
