@@ -374,6 +374,7 @@ impl Node {
         // The crash may have come between the placement on disk and the word of it. Told twice, it is the same.
         ctx.report(Event::Placed(job, placement.clone()));
         self.watch(job, placement, ctx);
+        self.resume(job, placement, ctx);
     }
 
     /// Does what a crash may have kept from being done at the end of a job.

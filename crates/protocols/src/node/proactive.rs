@@ -3,8 +3,9 @@
 use shoal_model::{JobId, Needs, NodeId, Time, constraint, matches};
 
 use super::message::{Brief, Message};
+use super::owned::Phase;
 use super::{Node, Recipe, Work};
-use crate::commit::two_phase;
+use crate::commit::two_phase::{self, Placement};
 use crate::protocol::{Ctx, Input};
 use crate::scheduling::proactive::Proactive;
 use crate::scheduling::{self, Here, STAYS_WITHIN};
@@ -38,6 +39,22 @@ impl Node {
         } else {
             self.plan(scheduling::Command::Leave(job), ctx);
         }
+    }
+
+    /// A job had its place before this node went down: better ones are looked for again, unless it may have been told to
+    /// start.
+    pub(super) fn resume(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
+        let Some(owned) = self.unended(job) else { return };
+        // It may have been lost again at once.
+        if !matches!(owned.phase, Phase::Placed { epoch, .. } if epoch == placement.epoch) {
+            return;
+        }
+        let told = owned.runs_from.is_some_and(|from| from < placement.start);
+        if told || placement.start <= ctx.now + STAYS_WITHIN {
+            return;
+        }
+        let needs = owned.needs.clone();
+        self.tell_proactive(|proactive, _, ctx| proactive.resume(job, needs, placement, ctx), ctx);
     }
 
     /// Whether a job that has a place can still be moved: it has not started, and will not before it has moved.

@@ -125,6 +125,24 @@ fn closest_set_is_committed_and_exchanged_for_closer_ones_until_it_starts() {
 }
 
 #[test]
+fn owner_that_was_down_goes_on_to_closer_sets() {
+    // It is not looked for any more when it goes down, and is when it is back.
+    let mut grid = grid(120, proactive::Config { iterations: 2, ..Default::default() }, plain);
+    let job = submit(&mut grid, gang(8, "closest"));
+    let down = ASKED + Span::from_mins(1);
+    grid.world().run_before(down);
+    let before = story(&mut grid, job).0.pop().expect("it has a place");
+    grid.world().crash(down, ENTRY);
+    grid.world().boot(down + Span::from_secs(5), ENTRY);
+    grid.world().run_before(ASKED + Span::from_mins(9));
+    let after = story(&mut grid, job).0.pop().expect("it is told again where it is");
+    assert!(after.epoch > before.epoch, "{after:?} after {before:?}");
+    assert!(apart(&after.nodes, 120) < apart(&before.nodes, 120), "{after:?} after {before:?}");
+    grid.world().run_before(ASKED + Span::from_mins(30));
+    assert_eq!(story(&mut grid, job).1, Some(End::Finished));
+}
+
+#[test]
 fn near_nodes_make_a_closer_set_than_random_ones() {
     let cost = |variant| {
         let mut grid = grid(200, proactive::Config { variant, iterations: 5, ..Default::default() }, plain);

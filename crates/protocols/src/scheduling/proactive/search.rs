@@ -1,6 +1,8 @@
 //! The entry node's search: iterations that collect candidates, a choice after each, and a better placement each time
 //! there is one.
 
+mod weigh;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use rand::RngExt;
@@ -11,10 +13,8 @@ use super::config::Config;
 use super::message::{Ask, KNOWN_MAX, Known, LABELS_MAX, Message, Tell, Timer};
 use super::round::Round;
 use super::{Proactive, offer};
-use crate::choose::best::{best, soonest};
-use crate::choose::problem::{Candidate, Choice, Problem, Wanted};
-use crate::commit::two_phase::Failure;
-use crate::overlay::helpers::{Kind, Profile};
+use crate::commit::two_phase::{Failure, Placement};
+use crate::overlay::helpers::Kind;
 use crate::protocol::Ctx;
 use crate::scheduling::{Event, Here, STAYS_WITHIN, Stuck};
 
@@ -32,6 +32,8 @@ const ASKS_MORE: usize = 64;
 const PLACES_MAX: usize = 8;
 /// The round of questions to the nodes that the criterion names.
 const PLACES_ROUND: u32 = 0;
+/// A node that comes back meets others before it looks for better places, and does not do so for all jobs at once.
+const RESUMES_AFTER: std::ops::Range<u64> = 10_000..40_000;
 
 /// The search for a place for one job, and for better ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +54,8 @@ pub(super) struct Search {
     least: Option<Cost>,
     /// What is committed.
     placed: Option<Plan>,
+    /// What that costs was forgotten in a crash.
+    unpriced: bool,
     /// What is being committed.
     pending: Option<Plan>,
     /// What is to be committed after that.
@@ -124,6 +128,7 @@ impl Search {
             course: Vec::new(),
             least: None,
             placed: None,
+            unpriced: false,
             pending: None,
             next: None,
             failures: 0,
@@ -146,7 +151,7 @@ impl Search {
     /// Whether a plan is better than all that are committed or about to be.
     fn is_better(&self, plan: &Plan) -> bool {
         let known = [&self.placed, &self.pending, &self.next];
-        known.into_iter().flatten().all(|other| plan.cost < other.cost)
+        !self.unpriced && known.into_iter().flatten().all(|other| plan.cost < other.cost)
     }
 
     /// When the job could start at the earliest, as far as its commit is concerned.
@@ -194,6 +199,22 @@ impl Proactive {
         ctx.wake_after(self.config.wait(), Timer::Patience(job, PLACES_ROUND));
     }
 
+    /// Goes on to better sets for a job that was placed before this node went down.
+    pub fn resume(&mut self, job: JobId, needs: Needs, stands: &Placement, ctx: &mut Ctx<'_, Proactive>) {
+        let mut search = Search::new(needs, ctx.now);
+        search.overlay = self.overlay_for(search.criterion.first());
+        let Placement { start, nodes, .. } = stands.clone();
+        search.placed = Some(Plan { cost: Cost::IMPOSSIBLE, start, nodes });
+        search.unpriced = true;
+        let ask = search.ask(job, PLACES_ROUND);
+        for &(node, _) in &search.places {
+            ctx.send(node, ask.clone());
+        }
+        self.open.insert(job, search);
+        let after = Span::from_millis(ctx.chance.random_range(RESUMES_AFTER));
+        ctx.wake_after(after, Timer::Next(job, 0));
+    }
+
     /// Begins as many iterations as may run at once, or rests.
     fn begin(&mut self, job: JobId, here: &Here<'_>, ctx: &mut Ctx<'_, Proactive>) {
         let config = self.config;
@@ -235,6 +256,10 @@ impl Proactive {
                 round.meet(0, start);
             }
             for node in std::mem::take(&mut search.survivors) {
+                round.meet(0, node);
+            }
+            // What stands is among the candidates until it is known what it costs.
+            for &node in search.placed.iter().filter(|_| search.unpriced).flat_map(|placed| &placed.nodes) {
                 round.meet(0, node);
             }
             search.rounds.insert(number, round);
@@ -340,7 +365,8 @@ impl Proactive {
             return;
         };
         *place = Some(coordinates);
-        if search.begun == 0 && search.places.iter().all(|(_, place)| place.is_some()) {
+        // A search that is resumed begins at its own time.
+        if search.begun == 0 && !search.unpriced && search.places.iter().all(|(_, place)| place.is_some()) {
             self.begin(job, here, ctx);
         }
     }
@@ -396,8 +422,11 @@ impl Proactive {
                 found.offer.calendar = here.calendar.snapshot_without(job);
             }
         }
-        let before = search.placed.as_ref().map(|placed| placed.cost);
-        let found = choose(search, &round, &config, self.helpers.profile(), ctx);
+        if search.unpriced {
+            search.price(&round, &config, self.helpers.profile(), ctx.now);
+        }
+        let before = search.placed.as_ref().filter(|_| !search.unpriced).map(|placed| placed.cost);
+        let found = search.choose(&round, &config, self.helpers.profile(), ctx);
         if let Ok(plan) = &found {
             search.least = Some(search.least.map_or(plan.cost, |least| least.min(plan.cost)));
         }
@@ -509,59 +538,4 @@ impl Proactive {
             self.begin(job, here, ctx);
         }
     }
-}
-
-/// The best set of an iteration's candidates.
-fn choose(
-    search: &Search,
-    round: &Round,
-    config: &Config,
-    own: &Profile,
-    ctx: &mut Ctx<'_, Proactive>,
-) -> Result<Plan, Stuck> {
-    let Needs { nodes, limit, begin, deadline, estimate, ref resources, .. } = search.needs;
-    if round.offers.len() < nodes.get() as usize {
-        return Err(round.too_few(nodes.get()));
-    }
-    let candidates: Vec<Candidate<'_>> = round
-        .offers
-        .iter()
-        .map(|found| Candidate {
-            coordinates: found.profile.coordinates,
-            speed: found.offer.speed,
-            price: found.offer.price,
-            organisation: found.profile.organisation,
-            labels: &found.offer.labels,
-            timeline: found.offer.calendar.timeline(),
-        })
-        .collect();
-    let places: Vec<(NodeId, Coordinates)> =
-        search.places.iter().filter_map(|&(node, place)| Some((node, place?))).collect();
-    let wanted = Wanted {
-        count: nodes.get() as usize,
-        criterion: &search.criterion,
-        resources,
-        from: (ctx.now + search.ahead + search.lead(config)).max(begin.unwrap_or_default()),
-        span: limit,
-        run: estimate.unwrap_or(limit),
-        now: search.began,
-        here: own.coordinates,
-        places: &places,
-        labels: &search.labels,
-    };
-    let problem = Problem::new(wanted, &candidates);
-    let in_time = |choice: &Choice| deadline.is_none_or(|deadline| choice.start + limit <= deadline);
-    let mut choice = best(&problem, &config.genetic, ctx.chance).ok_or(Stuck::NeverFree)?;
-    // Before it is too late, as soon as possible is best.
-    if !in_time(&choice) {
-        choice = soonest(&problem).ok_or(Stuck::NeverFree)?;
-        if !in_time(&choice) {
-            return Err(Stuck::TooLate { start: choice.start });
-        }
-    }
-    if !choice.cost.is_feasible() {
-        return Err(Stuck::Infeasible { asked: round.asked, fit: round.offers.len() as u32 });
-    }
-    let nodes = choice.chosen.iter().map(|&place| round.offers[place as usize].node).collect();
-    Ok(Plan { cost: choice.cost, start: choice.start, nodes })
 }
