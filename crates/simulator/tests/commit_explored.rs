@@ -141,7 +141,14 @@ impl Monitor<Commit> for Witness {
 fn proposal(job: u64, nodes: &[NodeId], start: Time) -> Command<u32, ()> {
     let shares = nodes.iter().map(|&node| (node, 1)).collect();
     let job = JobId::from_number(job);
-    Command::Propose(Proposal { job, start, span: HOUR, shares, strict: true, brief: Shared::new(()) })
+    Command::Propose(Proposal {
+        job,
+        start,
+        span: HOUR,
+        shares,
+        leave_by: Some(Time::NEVER),
+        brief: Shared::new(()),
+    })
 }
 
 fn world(proposals: &[(NodeId, Command<u32, ()>)]) -> Explorer<Commit, Witness> {

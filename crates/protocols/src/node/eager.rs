@@ -14,6 +14,7 @@
 //! does from time to time for every job that waits long; a better placement is committed before the old one is
 //! broken. A planned start moves to a later time only when a node is lost.
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use shoal_model::calendar::{Calendar, Key, State};
@@ -21,7 +22,7 @@ use shoal_model::{Epoch, JobId, NodeId, Resources, Span, Time};
 
 use super::message::{JobMessage, Message, Task, Timer};
 use super::{Node, Recipe, Work};
-use crate::commit::two_phase::Stage;
+use crate::commit::two_phase::{Placement, Stage};
 use crate::protocol::Ctx;
 use crate::scheduling::{self, STAYS_WITHIN};
 
@@ -185,6 +186,15 @@ impl Node {
         let wait = planned.since(now);
         let worth = Span::from_micros(wait.as_micros() / BETTER_BY).max(Span::from_secs(1));
         still && wait > STAYS_WITHIN && start + worth <= planned
+    }
+
+    /// After a restart of its owner: what was told to start before its time, and runs, is not to be moved.
+    pub(super) fn ask_if_begun(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
+        let eager = self.work.as_ref().is_some_and(|work| work.eager);
+        let alone = self.unended(job).is_some_and(|owned| !owned.is_gang());
+        if eager && alone && placement.start > ctx.now {
+            self.inquire(job, placement.epoch, &BTreeSet::new(), ctx);
+        }
     }
 
     /// Nothing better was found, or it is no longer wanted: the job stays where it is.

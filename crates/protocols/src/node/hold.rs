@@ -5,7 +5,7 @@ use shoal_model::JobId;
 use super::Node;
 use super::message::{Event, Refusal};
 use super::owned::Phase;
-use super::owner::CLOCKS_APART_MOST;
+use super::owner::{AGAIN_LEAST, CLOCKS_APART_MOST};
 use crate::protocol::Ctx;
 use crate::scheduling;
 
@@ -20,7 +20,8 @@ impl Node {
         // In a queue its turn may come at any time; only a job that may run twice is taken out of it.
         let soon = match queued {
             true => owned.runs_once(),
-            false => starts.is_some_and(|start| ctx.now + CLOCKS_APART_MOST >= start),
+            // Its nodes have to let go before it may have begun, and their answers are looked at from time to time.
+            false => starts.is_some_and(|start| ctx.now + CLOCKS_APART_MOST + AGAIN_LEAST >= start),
         };
         if placed && (owned.going || !owned.started.is_empty() || soon) {
             ctx.report(Event::Refused(job, Refusal::Started));

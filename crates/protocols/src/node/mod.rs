@@ -397,9 +397,6 @@ impl Node {
 
     fn on_commit(&mut self, event: two_phase::Event, ctx: &mut Ctx<'_, Node>) {
         match event {
-            two_phase::Event::Placed(job, _) if self.moved_too_late(job, ctx.now) => {
-                self.end(job, End::Lost, ctx);
-            }
             two_phase::Event::Placed(job, placement) => self.on_placed(job, placement, ctx),
             two_phase::Event::Failed { job, why, .. } => self.on_failed(job, why, ctx),
             two_phase::Event::Unplaced { job, epoch, by } => self.on_unplaced(job, epoch, by, ctx),

@@ -24,7 +24,7 @@ use crate::shared::Shared;
 /// The most jobs that a node owns, those that have ended included: it knows them again when they are submitted anew.
 pub const OWNED_MAX: usize = 1_000_000;
 /// The first pause before a job without a place is looked after again; doubles each time.
-const AGAIN_LEAST: Span = Span::from_secs(5);
+pub(super) const AGAIN_LEAST: Span = Span::from_secs(5);
 /// The first such pause of a job that others were quicker than: there are places.
 const AGAIN_OUTRUN: Span = Span::from_millis(100);
 /// The longest such pause.
@@ -152,8 +152,10 @@ impl Node {
             nodes,
             index: owned.of.map(|(_, index)| index),
         });
-        let strict = owned.runs_once();
-        let proposal = Proposal { job, start, span: limit, shares, strict, brief };
+        // From then on it may have started where it is.
+        let leave_by = owned.runs_from.map_or(Time::NEVER, |from| from - CLOCKS_APART_MOST);
+        let leave_by = owned.runs_once().then_some(leave_by);
+        let proposal = Proposal { job, start, span: limit, shares, leave_by, brief };
         self.tell_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
     }
 
@@ -242,12 +244,6 @@ impl Node {
         ctx.report(Event::Placed(job, placement.clone()));
         self.watch(job, &placement, ctx);
         self.note_placed(job, ctx);
-    }
-
-    /// Whether a job that must not run twice has left its old place so late that it may have started there.
-    pub(super) fn moved_too_late(&mut self, job: JobId, now: Time) -> bool {
-        let runs_from = self.unended(job).and_then(|owned| owned.runs_from);
-        runs_from.is_some_and(|from| now + CLOCKS_APART_MOST >= from)
     }
 
     pub(super) fn on_unplaced(
@@ -365,6 +361,7 @@ impl Node {
         let ended: Vec<Rank> = exits.keys().copied().collect();
         owned.phase = Phase::Placed { epoch: placement.epoch, exits };
         // Before the crash it may have been told to start before its time.
+        owned.going = owned.runs_from.is_some_and(|noted| noted < start);
         owned.note_start(owned.runs_from.map_or(start, |noted| noted.min(start)), ctx);
         for rank in ended {
             if let Some(&node) = placement.nodes.get(rank.0 as usize) {
@@ -374,6 +371,7 @@ impl Node {
         // The crash may have come between the placement on disk and the word of it. Told twice, it is the same.
         ctx.report(Event::Placed(job, placement.clone()));
         self.watch(job, placement, ctx);
+        self.ask_if_begun(job, placement, ctx);
         self.resume(job, placement, ctx);
     }
 
@@ -458,7 +456,7 @@ impl Node {
             return false;
         }
         let Some(node) = lingers_on else {
-            owned.runs_from = None;
+            (owned.runs_from, owned.why) = (None, None);
             ctx.save(owned.record());
             return true;
         };

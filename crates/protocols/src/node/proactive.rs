@@ -49,8 +49,7 @@ impl Node {
         if !matches!(owned.phase, Phase::Placed { epoch, .. } if epoch == placement.epoch) {
             return;
         }
-        let told = owned.runs_from.is_some_and(|from| from < placement.start);
-        if told || placement.start <= ctx.now + STAYS_WITHIN {
+        if owned.going || placement.start <= ctx.now + STAYS_WITHIN {
             return;
         }
         let needs = owned.needs.clone();

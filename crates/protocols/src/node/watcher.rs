@@ -116,7 +116,7 @@ impl Node {
     }
 
     /// Asks those ranks of the placement that have not been heard of.
-    fn inquire(&self, job: JobId, epoch: Epoch, heard: &BTreeSet<Rank>, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn inquire(&self, job: JobId, epoch: Epoch, heard: &BTreeSet<Rank>, ctx: &mut Ctx<'_, Node>) {
         let Some(placement) = self.placement(job) else { return };
         let open = (0..).map(Rank).zip(&placement.nodes).filter(|(rank, _)| !heard.contains(rank));
         for (rank, &node) in open {

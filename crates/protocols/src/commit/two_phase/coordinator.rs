@@ -16,6 +16,8 @@ use crate::shared::Shared;
 const REMINDERS_MAX: u8 = 20;
 /// The longest pause between two reminders.
 const REMINDER_MOST: Span = Span::from_mins(10);
+/// The same while the job may wait for the answer.
+const CHASE_MOST: Span = Span::from_mins(1);
 
 /// A job that this node coordinates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +33,8 @@ pub(super) struct Coordinated<A, B> {
 pub(super) struct Attempt<A, B> {
     placement: Placement,
     amounts: Vec<A>,
-    strict: bool,
+    /// See [`Proposal::leave_by`].
+    leave_by: Option<Time>,
     brief: Shared<B>,
     phase: Phase,
     /// Who has not answered in this phase.
@@ -50,6 +53,10 @@ enum Phase {
 }
 
 impl<A, B> Attempt<A, B> {
+    fn is_strict(&self) -> bool {
+        self.leave_by.is_some()
+    }
+
     fn enter(&mut self, phase: Phase, missing: impl IntoIterator<Item = NodeId>, now: Time) {
         self.phase = phase;
         self.missing = missing.into_iter().collect();
@@ -60,7 +67,7 @@ impl<A, B> Attempt<A, B> {
 
 impl<A: Amount, B: Brief> TwoPhase<A, B> {
     pub(super) fn propose(&mut self, proposal: Proposal<A, B>, ctx: &mut Ctx<'_, Self>) {
-        let Proposal { job, start, span, shares, strict, brief } = proposal;
+        let Proposal { job, start, span, shares, leave_by, brief } = proposal;
         assert!(!shares.is_empty() && shares.len() <= NODES_MAX, "a placement has 1 to {NODES_MAX} nodes");
         let (nodes, amounts): (Vec<NodeId>, Vec<A>) = shares.into_iter().unzip();
         let coordinated = self.coordinated.entry(job).or_insert_with(|| Coordinated::new(job));
@@ -76,7 +83,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         coordinated.attempt = Some(Attempt {
             placement,
             amounts,
-            strict,
+            leave_by,
             brief,
             phase: Phase::Preparing,
             missing,
@@ -129,13 +136,16 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         let Coordinated { tenure, attempt: Some(attempt), .. } = self.coordinated(job) else { return };
         let old = tenure.placed.take();
         let leaving = old.iter().flat_map(|old| old.nodes.iter().map(|&node| (node, old.epoch)));
-        let leaving: Vec<(NodeId, Epoch)> =
-            leaving.filter(|(node, _)| attempt.strict || !attempt.placement.nodes.contains(node)).collect();
+        let leaving: Vec<(NodeId, Epoch)> = leaving
+            .filter(|(node, _)| attempt.is_strict() || !attempt.placement.nodes.contains(node))
+            .collect();
         if leaving.is_empty() {
             self.confirm(job, ctx);
             return;
         }
         attempt.enter(Phase::Switching, leaving.iter().map(|&(node, _)| node), ctx.now);
+        // Who lets go of a later placement lets go of all before it: an answer for those is not one for this.
+        tenure.releasing.retain(|&(node, _)| !attempt.missing.contains(&node));
         tenure.releasing.extend(leaving);
         // From here on the old placement is broken; a restart finds none, and has all of the job released.
         ctx.save(Record::Tenure(tenure.clone()));
@@ -144,12 +154,12 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     fn confirm(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
         let Coordinated { tenure, attempt, unconfirmed } = self.coordinated(job);
-        let Some(Attempt { placement, .. }) = attempt.take() else { return };
+        let Some(Attempt { placement, missing, .. }) = attempt.take() else { return };
         tenure.asked.clear();
         tenure.placed = Some(placement.clone());
         ctx.save(Record::Tenure(tenure.clone()));
-        // The last to be told are those that this placement leaves; all others are being reminded already.
-        let leaving = tenure.releasing.last().map(|&(_, upto)| upto);
+        // Those that this placement leaves, if they have not answered; all others are being reminded already.
+        let leaving = tenure.releasing.iter().find(|(node, _)| missing.contains(node)).map(|&(_, upto)| upto);
         *unconfirmed = placement.nodes.iter().copied().collect();
         self.on_remind(job, placement.epoch, 0, ctx);
         if let Some(upto) = leaving {
@@ -274,9 +284,15 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         if let Some(attempt) = &mut coordinated.attempt
             && attempt.phase == Phase::Switching
         {
-            attempt.missing.remove(&from);
-            if attempt.missing.is_empty() {
-                self.confirm(job, ctx);
+            if tenure.releasing.iter().all(|&(node, _)| node != from) {
+                attempt.missing.remove(&from);
+            }
+            let (epoch, late) = (attempt.placement.epoch, attempt.leave_by.is_some_and(|by| by <= ctx.now));
+            match attempt.missing.is_empty() {
+                // One of them may have started it before it let go.
+                true if late => self.unplace(job, epoch, None, ctx),
+                true => self.confirm(job, ctx),
+                false => {}
             }
         }
     }
@@ -340,7 +356,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
                 self.fail(job, Failure::Silent(silent), ctx);
             }
             // The old node is out of reach. It may start the old placement; its epoch tells that it is void.
-            Phase::Switching if !attempt.strict => self.confirm(job, ctx),
+            Phase::Switching if !attempt.is_strict() => self.confirm(job, ctx),
             // Nothing stands until it has let go, and meanwhile the new nodes are not kept waiting.
             Phase::Switching => self.unplace(job, epoch, None, ctx),
         }
@@ -369,7 +385,9 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         for &(node, upto) in tenure.releasing.iter().filter(told) {
             ctx.send(node, Message::Release { job, upto });
         }
-        ctx.wake_after(pause(patience, reminder), Timer::Chase(job, upto, reminder.saturating_add(1)));
+        let pause = pause(patience, reminder);
+        let pause = if tenure.over { pause } else { pause.min(CHASE_MOST) };
+        ctx.wake_after(pause, Timer::Chase(job, upto, reminder.saturating_add(1)));
     }
 
     /// A crash on the way means abort: whoever was asked is told to let go.

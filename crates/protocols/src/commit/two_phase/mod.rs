@@ -118,9 +118,9 @@ pub struct Proposal<A, B> {
     pub span: Span,
     /// Where, by rank, and what it takes there.
     pub shares: Vec<(NodeId, A)>,
-    /// Whether all nodes of the old placement must have let go before the new one stands, because the job must never
-    /// run twice. If they do not in time, neither stands.
-    pub strict: bool,
+    /// By when all nodes of the old placement must have let go, because the job must never run twice. The new one stands
+    /// only after that; if they do not in time, neither stands.
+    pub leave_by: Option<Time>,
     /// What the nodes must know for the start.
     pub brief: Shared<B>,
 }

@@ -97,6 +97,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             ctx.send(from, Message::Refuse { job, epoch });
             return;
         };
+        // A coordinator that has lost its disk may mean another set by the same name.
+        if locked.lock.brief.as_ref().is_some_and(|known| *known != brief) {
+            ctx.send(from, Message::Refuse { job, epoch });
+            return;
+        }
         if locked.stage == Stage::Held {
             if !brief.suits(job, ctx.me) {
                 self.drop_lock(job, epoch, ctx);

@@ -32,8 +32,10 @@ const ASKS_MORE: usize = 64;
 const PLACES_MAX: usize = 8;
 /// The round of questions to the nodes that the criterion names.
 const PLACES_ROUND: u32 = 0;
-/// A node that comes back meets others before it looks for better places, and does not do so for all jobs at once.
-const RESUMES_AFTER: std::ops::Range<u64> = 10_000..40_000;
+/// A node that comes back meets others before it looks for better places.
+const RESUMES_AFTER: Span = Span::from_secs(10);
+/// And does so for one job after the other.
+const RESUMES_EACH: Span = Span::from_millis(200);
 
 /// The search for a place for one job, and for better ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -186,14 +188,19 @@ impl Proactive {
         search.survivors =
             before.and_then(|before| before.placed).map(|placed| placed.nodes).unwrap_or_default();
         search.overlay = self.overlay_for(search.criterion.first());
-        let places: Vec<NodeId> = search.places.iter().map(|(node, _)| *node).collect();
-        let ask = search.ask(job, PLACES_ROUND);
         self.open.insert(job, search);
-        if places.is_empty() {
+        self.ask_places(job, here, ctx);
+    }
+
+    /// Asks the nodes that the criterion names where they are, and then begins.
+    fn ask_places(&mut self, job: JobId, here: &Here<'_>, ctx: &mut Ctx<'_, Proactive>) {
+        let Some(search) = self.open.get(&job) else { return };
+        if search.places.is_empty() {
             self.begin(job, here, ctx);
             return;
         }
-        for node in places {
+        let ask = search.ask(job, PLACES_ROUND);
+        for &(node, _) in &search.places {
             ctx.send(node, ask.clone());
         }
         ctx.wake_after(self.config.wait(), Timer::Patience(job, PLACES_ROUND));
@@ -206,12 +213,8 @@ impl Proactive {
         let Placement { start, nodes, .. } = stands.clone();
         search.placed = Some(Plan { cost: Cost::IMPOSSIBLE, start, nodes });
         search.unpriced = true;
-        let ask = search.ask(job, PLACES_ROUND);
-        for &(node, _) in &search.places {
-            ctx.send(node, ask.clone());
-        }
+        let after = RESUMES_AFTER + RESUMES_EACH * self.open.len() as u64;
         self.open.insert(job, search);
-        let after = Span::from_millis(ctx.chance.random_range(RESUMES_AFTER));
         ctx.wake_after(after, Timer::Next(job, 0));
     }
 
@@ -245,6 +248,10 @@ impl Proactive {
                 let answer = offer(job, &search.needs, &search.labels, here);
                 round.hear(ctx.me, *self.helpers.profile(), answer);
             }
+            // What stands is among the candidates until it is known what it costs.
+            for &node in search.placed.iter().filter(|_| search.unpriced).flat_map(|placed| &placed.nodes) {
+                round.meet(0, node);
+            }
             let fresh: Vec<NodeId> =
                 known.iter().copied().filter(|node| !search.began_at.contains(node)).collect();
             // All were used: begin anywhere.
@@ -258,10 +265,6 @@ impl Proactive {
             for node in std::mem::take(&mut search.survivors) {
                 round.meet(0, node);
             }
-            // What stands is among the candidates until it is known what it costs.
-            for &node in search.placed.iter().filter(|_| search.unpriced).flat_map(|placed| &placed.nodes) {
-                round.meet(0, node);
-            }
             search.rounds.insert(number, round);
             if self.pump(job, number, here, ctx) == Then::Wait {
                 return;
@@ -273,7 +276,10 @@ impl Proactive {
     fn pump(&mut self, job: JobId, number: u32, here: &Here<'_>, ctx: &mut Ctx<'_, Proactive>) -> Then {
         let config = self.config;
         let Some(search) = self.open.get_mut(&job) else { return Then::Wait };
-        let target = config.candidates(search.needs.nodes.get());
+        // What stands comes on top.
+        let stands =
+            search.placed.as_ref().filter(|_| search.unpriced).map_or(0, |placed| placed.nodes.len());
+        let target = config.candidates(search.needs.nodes.get()) + stands;
         let ask = search.ask(job, number);
         let Some(round) = search.rounds.get_mut(&number) else { return Then::Wait };
         let waited = round.awaited.len();
@@ -365,8 +371,7 @@ impl Proactive {
             return;
         };
         *place = Some(coordinates);
-        // A search that is resumed begins at its own time.
-        if search.begun == 0 && !search.unpriced && search.places.iter().all(|(_, place)| place.is_some()) {
+        if search.begun == 0 && search.places.iter().all(|(_, place)| place.is_some()) {
             self.begin(job, here, ctx);
         }
     }
@@ -534,8 +539,11 @@ impl Proactive {
     }
 
     pub(super) fn on_next(&mut self, job: JobId, begun: u32, here: &Here<'_>, ctx: &mut Ctx<'_, Proactive>) {
-        if self.open.get(&job).is_some_and(|search| search.begun == begun) {
-            self.begin(job, here, ctx);
+        match self.open.get(&job) {
+            Some(search) if search.begun != begun => {}
+            Some(_) if begun == 0 => self.ask_places(job, here, ctx),
+            Some(_) => self.begin(job, here, ctx),
+            None => {}
         }
     }
 }
