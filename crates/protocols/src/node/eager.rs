@@ -47,12 +47,15 @@ impl Work {
             return;
         }
         let Some(rank) = brief.rank_of(ctx.me) else { return };
-        // What may start at its time may not before, where the owner has hours: it would lose its place.
-        if !self.may_start_now(brief, lock.time(), ctx.now) {
+        // Room first: the gate looks at signatures, and after a restart this is asked for every task that waits here.
+        let end = ctx.now + lock.span;
+        let mut taken = trial.clone();
+        if taken.start(key, ctx.now, end, end).is_err() {
             return;
         }
-        let end = ctx.now + lock.span;
-        if trial.start(key, ctx.now, end, end).is_ok() {
+        // What may start at its time may not before, where the owner has hours: it would lose its place.
+        if self.may_start_now(brief, lock.time(), ctx.now) {
+            *trial = taken;
             ctx.send(lock.coordinator, Message::Job(JobMessage::Sooner(Task { job, epoch, rank })));
         }
     }
@@ -170,7 +173,7 @@ impl Node {
         }
         owned.looking = true;
         owned.looked = Some(ctx.now);
-        let needs = owned.needs().clone();
+        let needs = owned.needs();
         let avoid = self.avoided(job, ctx.now);
         self.plan(scheduling::Command::Plan { job, needs, avoid }, ctx);
     }
