@@ -2,15 +2,17 @@
 //!
 //! A line is a record in JSON, and ends with a hash of itself and of the hash before it. Whoever changes, removes or moves a
 //! record breaks the chain there; whoever cuts off the end leaves a shorter chain that is whole, so that the last hash is
-//! worth keeping elsewhere. Records are written behind by a thread: who tells them must not wait.
+//! worth keeping elsewhere. Records are written behind by a thread: who tells them must not wait, and the last moment of them
+//! may be missing after a power cut.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
@@ -21,12 +23,16 @@ use shoal_model::units::TimeText;
 pub const AUDIT_FILE: &str = "audit.log";
 /// Records that can wait to be written; of more only their number is written.
 const WAITING_MAX: usize = 10_000;
+/// Between two syncs. What is written survives the death of this process at once, and a power cut after the sync.
+const PACE: Duration = Duration::from_millis(250);
 /// Bytes of a line, at most.
 const LINE_MAX: usize = 16 << 10;
 /// Tells this hash from every other use of BLAKE3.
 const CONTEXT: &str = "shoal 2026-11-15 audit record v1";
 /// What stands between a record and its hash.
 const SEAM: &str = ",\"hash\":\"";
+/// How a hash is written.
+const HASH_DIGITS: usize = 64;
 
 /// What kind of thing was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,53 +131,24 @@ impl Audit {
         let mut chain = Chain::default();
         let mut end = 0;
         let mut reader = BufReader::new(&file);
-        let mut line = Vec::new();
+        let (mut line, mut last) = (Vec::new(), Vec::new());
         while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
             end += line.len() as u64;
-            // A broken record stays broken for whoever verifies; the chain goes on from what it says.
             chain.number += 1;
-            if let Some((_, hash)) = str::from_utf8(&line).ok().and_then(split) {
-                chain.hash = hash;
+            // By its shape only: a node that has run for long has very many.
+            if tail(&line).is_some() {
+                std::mem::swap(&mut line, &mut last);
             }
             line.clear();
         }
+        // A broken record stays broken for whoever verifies; the chain goes on from what it says.
+        let said = tail(&last).and_then(|hash| HEXLOWER.decode(hash).ok()?.try_into().ok());
+        chain.hash = said.unwrap_or_default();
         file.set_len(end)?;
         file.seek(SeekFrom::End(0))?;
         let (records, written) = mpsc::sync_channel::<(Time, Record)>(WAITING_MAX);
-        thread::Builder::new().name("audit".to_owned()).spawn(move || {
-            let mut lost: u64 = 0;
-            while let Ok((at, record)) = written.recv() {
-                let (before, mut count) = (chain.clone(), 1);
-                let mut lines = String::new();
-                if lost > 0 {
-                    let told = Record::new(Kind::Missed, format!("{lost} records"));
-                    lines.push_str(&chain.next(at, told));
-                }
-                lines.push_str(&chain.next(at, record));
-                for (at, record) in written.try_iter().take(WAITING_MAX) {
-                    lines.push_str(&chain.next(at, record));
-                    count += 1;
-                }
-                // Where the last try failed, its rest may still be there.
-                let clean = if lost > 0 { cut_back(&mut file, end) } else { Ok(()) };
-                let tried = clean.and_then(|()| file.write_all(lines.as_bytes()));
-                match tried.and_then(|()| file.sync_data()) {
-                    Ok(()) => {
-                        end += lines.len() as u64;
-                        lost = 0;
-                    }
-                    Err(error) => {
-                        tracing::error!("cannot write {}: {error}", path.display());
-                        // The chain goes on from what is in the file; of the rest the number is told later.
-                        chain = before;
-                        lost += count;
-                        if let Err(error) = cut_back(&mut file, end) {
-                            tracing::error!("cannot cut {} back: {error}", path.display());
-                        }
-                    }
-                }
-            }
-        })?;
+        let clerk = Clerk { path, file, chain: chain.clone(), end, sure: (chain, end), unsure: 0, lost: 0 };
+        thread::Builder::new().name("audit".to_owned()).spawn(move || clerk.run(&written))?;
         Ok(Audit { records, missed: AtomicU64::new(0) })
     }
 
@@ -193,11 +170,97 @@ impl Audit {
     }
 }
 
-/// Cuts off what was written in part, and goes on from there.
-fn cut_back(file: &mut File, end: u64) -> io::Result<()> {
-    file.set_len(end)?;
-    file.seek(SeekFrom::Start(end))?;
-    Ok(())
+/// The thread that writes.
+struct Clerk {
+    path: PathBuf,
+    file: File,
+    chain: Chain,
+    /// The bytes of the file.
+    end: u64,
+    /// What both were when all of it was last durable.
+    sure: (Chain, u64),
+    /// Records since then.
+    unsure: u64,
+    /// Records that could not be written.
+    lost: u64,
+}
+
+impl Clerk {
+    /// Writes what comes at once, and makes it durable from time to time: each sync of a file that grows has the file
+    /// system write down all that it has to, and tasks wait for that.
+    fn run(mut self, records: &Receiver<(Time, Record)>) {
+        let mut synced = Instant::now();
+        loop {
+            let next = match self.unsure {
+                0 => records.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                _ => records.recv_timeout(PACE.saturating_sub(synced.elapsed())),
+            };
+            let over = matches!(next, Err(RecvTimeoutError::Disconnected));
+            if let Ok(first) = next {
+                self.write(std::iter::once(first).chain(records.try_iter().take(WAITING_MAX)));
+            }
+            if self.unsure > 0 && (over || synced.elapsed() >= PACE) {
+                self.sync();
+                synced = Instant::now();
+            }
+            if over {
+                return;
+            }
+        }
+    }
+
+    fn write(&mut self, records: impl Iterator<Item = (Time, Record)>) {
+        let (before, mut count, mut lines) = (self.chain.clone(), 0, String::new());
+        for (at, record) in records {
+            if count == 0 && self.lost > 0 {
+                let told = Record::new(Kind::Missed, format!("{} records", self.lost));
+                lines.push_str(&self.chain.next(at, told));
+            }
+            lines.push_str(&self.chain.next(at, record));
+            count += 1;
+        }
+        // Where the last try failed, its rest may still be there.
+        let clean = if self.lost > 0 { self.cut_back() } else { Ok(()) };
+        match clean.and_then(|()| self.file.write_all(lines.as_bytes())) {
+            Ok(()) => {
+                self.end += lines.len() as u64;
+                self.unsure += count + std::mem::take(&mut self.lost);
+            }
+            Err(error) => {
+                self.lost += count;
+                self.fall_back(before, self.end, &error);
+            }
+        }
+    }
+
+    fn sync(&mut self) {
+        let unsure = std::mem::take(&mut self.unsure);
+        match self.file.sync_data() {
+            Ok(()) => self.sure = (self.chain.clone(), self.end),
+            // Nobody knows what is on the disk.
+            Err(error) => {
+                self.lost += unsure;
+                let (chain, end) = self.sure.clone();
+                self.fall_back(chain, end, &error);
+            }
+        }
+    }
+
+    /// The chain goes on from what is in the file; of the rest the number is told later.
+    fn fall_back(&mut self, chain: Chain, end: u64, error: &io::Error) {
+        tracing::error!("cannot write {}: {error}", self.path.display());
+        (self.chain, self.end) = (chain, end);
+        if let Err(error) = self.cut_back() {
+            tracing::error!("cannot cut {} back: {error}", self.path.display());
+        }
+    }
+
+    /// Cuts off what was written in part, and goes on from there.
+    fn cut_back(&mut self) -> io::Result<()> {
+        self.file.set_len(self.end)?;
+        self.file.seek(SeekFrom::Start(self.end))?;
+        Ok(())
+    }
 }
 
 /// Where a chain has come to.
@@ -223,6 +286,13 @@ fn sealed(before: &[u8; 32], line: &str) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     hasher.update(before).update(line.as_bytes());
     *hasher.finalize().as_bytes()
+}
+
+/// The hash at the end of a line, as it is written there.
+fn tail(line: &[u8]) -> Option<&[u8]> {
+    let (rest, hash) = line.strip_suffix(b"\"}\n")?.split_last_chunk::<HASH_DIGITS>()?;
+    let sound = rest.ends_with(SEAM.as_bytes()) && hash.iter().all(u8::is_ascii_hexdigit);
+    sound.then_some(hash.as_slice())
 }
 
 /// A line without its hash, and the hash.
@@ -294,7 +364,7 @@ mod tests {
             if lines().lines().count() as u64 >= count {
                 break;
             }
-            thread::sleep(std::time::Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
         lines().lines().map(str::to_owned).collect()
     }
@@ -319,9 +389,28 @@ mod tests {
             if verified(folder.path()) == Ok(6) {
                 return;
             }
-            thread::sleep(std::time::Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
         panic!("{:?}", verified(folder.path()));
+    }
+
+    #[test]
+    fn chain_goes_on_from_the_last_record_whatever_lies_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let lines = written(folder.path(), 3);
+        let path = folder.path().join(AUDIT_FILE);
+        std::fs::write(&path, lines.join("\n") + "\n{\"hash\":\"nonsense\"}\n").unwrap();
+        let audit = Audit::open(folder.path()).unwrap();
+        audit.note(Time::ZERO, Record::new(Kind::Opened, "again"));
+        let last = (0..1_000).find_map(|_| {
+            thread::sleep(Duration::from_millis(5));
+            std::fs::read_to_string(&path).unwrap().lines().nth(4).map(str::to_owned)
+        });
+        let last = last.unwrap();
+        let (_, before) = split(&lines[2]).unwrap();
+        let (text, said) = split(&last).unwrap();
+        assert_eq!(said, sealed(&before, text));
+        assert_eq!(verified(folder.path()), Err(4));
     }
 
     #[test]
