@@ -35,7 +35,7 @@ use crate::clock::Clock;
 use crate::store;
 
 /// The least time between two syncs: a busy supervisor makes fewer and larger groups; one that is not waits for nothing.
-const PACE: Duration = Duration::from_micros(100);
+const PACE: Duration = Duration::from_millis(1);
 /// How often outputs are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a supervisor without daemon and tasks stays: all that it knows is on disk.
