@@ -86,6 +86,7 @@ pub struct Station {
     address: SocketAddr,
     service: Arc<Service>,
     history: Arc<History>,
+    cabinet: Arc<dyn Cabinet>,
     network: quic::Handle,
     running: Option<Running<Node>>,
     runtime: Runtime,
@@ -221,7 +222,14 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     if offers.images && offers.lack().is_none() {
         machine.labels.extend(settings.images.keys().filter_map(cells::label));
     }
-    let mut opened = Sqlite::open(&lock)?;
+    let started = clock.now();
+    // Both are read as a whole, which takes a while where very many jobs wait: at the same time.
+    let (opened, history) = thread::scope(|scope| {
+        let history = scope.spawn(|| History::open(&folder.join("history"), started));
+        let opened = Sqlite::open(&lock);
+        (opened, history.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let (mut opened, history) = (opened?, Arc::new(history?));
     opened.store.fill_log();
     let cabinet: Arc<dyn Cabinet> = Arc::new(SqliteCabinet::open(&lock)?);
     // A new key would be that of another node, which is no member of the grid that is kept here.
@@ -232,7 +240,6 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let identity = Identity::open(&folder)?;
     let me = identity.node();
     let token = token(&home)?;
-    let started = clock.now();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .enable_all()
@@ -281,7 +288,6 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     audit.note(started, Record::new(Kind::Opened, opened_with));
     clerk::write_revocations(&gate, &audit, clock);
 
-    let history = Arc::new(History::open(&folder.join("history"), started)?);
     let listen = listen.or(settings.http.listen).unwrap_or(LISTEN_DEFAULT);
     let secure = settings.http.is_secure(listen);
     let certificate = secure.then(|| Certificate::open(&folder, &settings.http)).transpose()?;
@@ -292,7 +298,14 @@ pub fn start(options: Options) -> Result<Station, StartError> {
 
     let desk = Arc::new(Desk::new(runtime.handle().clone()));
     let answers: Arc<dyn quic::Responder> = Arc::clone(&desk) as Arc<dyn quic::Responder>;
-    let network = runtime.block_on(quic::start(place.clone(), &identity, grid, cabinet, clock, answers))?;
+    let network = runtime.block_on(quic::start(
+        place.clone(),
+        &identity,
+        grid,
+        Arc::clone(&cabinet),
+        clock,
+        answers,
+    ))?;
     keep_port(&mut settings, &place, &network, &folder)?;
     let measured = network.clone();
     gate.clocks().learn(move |node| measured.ahead_us(node));
@@ -389,6 +402,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         address,
         service,
         history,
+        cabinet,
         network,
         running: Some(running),
         runtime,
@@ -521,6 +535,7 @@ impl Station {
             let _ = tokio::time::timeout(std::time::Duration::from_secs(1), self.network.close()).await;
         });
         self.runtime.shutdown_background();
+        self.cabinet.close();
         result
     }
 

@@ -35,6 +35,9 @@ pub trait Cabinet: Send + Sync {
 
     /// All that lies in a drawer, by key.
     fn list(&self, drawer: &str) -> Result<Drawer, CabinetError>;
+
+    /// Leaves all in good order on disk, and keeps nothing more.
+    fn close(&self) {}
 }
 
 /// Why a cabinet did not do what was asked.
@@ -58,6 +61,8 @@ enum TooMuch {
     Things,
     #[error("a thread died over it; start the node again")]
     Abandoned,
+    #[error("it is closed, since the node has stopped; start the node again")]
+    Closed,
 }
 
 impl CabinetError {
@@ -187,5 +192,19 @@ mod tests {
         });
         drop(cabinet);
         assert_eq!(SqliteCabinet::open(&lock).unwrap().list("d").unwrap().len(), 40);
+    }
+
+    #[test]
+    fn closed_cabinet_leaves_one_file_and_takes_nothing_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = Home::at(folder.path()).lock().unwrap();
+        let cabinet = SqliteCabinet::open(&lock).unwrap();
+        cabinet.put("d", b"a", b"1").unwrap();
+        let log = folder.path().join("cabinet.db-wal");
+        assert!(log.exists());
+        cabinet.close();
+        assert!(!log.exists());
+        assert!(cabinet.put("d", b"b", b"2").unwrap_err().to_string().contains("closed"));
+        assert_eq!(SqliteCabinet::open(&lock).unwrap().list("d").unwrap().len(), 1);
     }
 }

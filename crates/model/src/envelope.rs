@@ -15,7 +15,10 @@
 
 mod origin;
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::error::Error;
+use std::sync::Arc;
 
 use minicbor::decode::{self, Decoder};
 use minicbor::encode::{self, Encoder, Write};
@@ -63,14 +66,37 @@ pub struct Seal {
 
 /// What shows who the signer is: bytes that travel beside what is signed. What they mean is for those to say who know
 /// about keys; none is empty, and none is longer than [`PASS_BYTES_MAX`].
+///
+/// A clone is the same bytes, and so is what is read twice in a row: all jobs of a user carry one pass, and most of what an
+/// envelope takes in memory would be copies of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pass(Box<[u8]>);
+pub struct Pass(Arc<[u8]>);
+
+/// Passes that each thread has read last, to be recognised when they are read again.
+const PASSES_LATELY: usize = 8;
+
+thread_local! {
+    static LATELY: RefCell<VecDeque<Pass>> = const { RefCell::new(VecDeque::new()) };
+}
 
 impl Pass {
     /// A pass of these bytes; none if there are none, or too many.
-    pub fn new(bytes: impl Into<Box<[u8]>>) -> Option<Pass> {
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Option<Pass> {
         let bytes = bytes.into();
         (1..=PASS_BYTES_MAX).contains(&bytes.len()).then_some(Pass(bytes))
+    }
+
+    /// A pass of these bytes, which is one of those read lately if it is the same.
+    fn read(bytes: &[u8]) -> Option<Pass> {
+        LATELY.with_borrow_mut(|lately| {
+            if let Some(known) = lately.iter().find(|known| *known.0 == *bytes) {
+                return Some(known.clone());
+            }
+            let pass = Pass::new(bytes)?;
+            lately.truncate(PASSES_LATELY - 1);
+            lately.push_front(pass.clone());
+            Some(pass)
+        })
     }
 
     /// The bytes.
@@ -89,7 +115,7 @@ impl<'b, C> Decode<'b, C> for Pass {
     fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Pass, decode::Error> {
         let at = d.position();
         let too_long = || decode::Error::message("a pass that is empty or too long").at(at);
-        Pass::new(d.bytes()?).ok_or_else(too_long)
+        Pass::read(d.bytes()?).ok_or_else(too_long)
     }
 }
 
@@ -373,6 +399,19 @@ mod tests {
         assert!(minicbor::decode::<Pass>(&bytes).is_err(), "a list is no pass");
         bytes = encoded(minicbor::bytes::ByteVec::from(vec![0; PASS_BYTES_MAX + 1]));
         assert!(minicbor::decode::<Pass>(&bytes).is_err());
+    }
+
+    #[test]
+    fn jobs_with_one_pass_have_it_in_memory_once_and_are_not_mixed_up_with_others() {
+        let pass = |byte: u8| Pass::new(vec![byte; 300]).unwrap();
+        let read = |byte: u8| Envelope::from_bytes(&plain().with_pass(pass(byte)).to_bytes()).unwrap();
+        let [one, other, again] = [1, 2, 1].map(read);
+        let at = |envelope: &Envelope| envelope.pass().unwrap().as_bytes().as_ptr();
+        assert_eq!(at(&one), at(&again));
+        assert_eq!(other.pass(), Some(&pass(2)));
+        // However many are read, few are remembered.
+        (10..100).for_each(|byte| drop(read(byte)));
+        assert!(LATELY.with_borrow(|lately| lately.len()) <= PASSES_LATELY);
     }
 
     #[test]

@@ -19,7 +19,8 @@ const CHECKPOINT_PAGES: u32 = 256;
 #[derive(Debug)]
 pub struct SqliteCabinet {
     path: PathBuf,
-    connection: Mutex<Connection>,
+    /// None once it is closed.
+    connection: Mutex<Option<Connection>>,
     /// Held, never read.
     _lock: Lock,
 }
@@ -32,7 +33,7 @@ impl SqliteCabinet {
         connection
             .pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
             .map_err(wrong("set up", &path))?;
-        Ok(SqliteCabinet { path, connection: Mutex::new(connection), _lock: lock.clone() })
+        Ok(SqliteCabinet { path, connection: Mutex::new(Some(connection)), _lock: lock.clone() })
     }
 
     /// Does something with the database.
@@ -44,7 +45,9 @@ impl SqliteCabinet {
     ) -> Result<T, CabinetError> {
         let abandoned = |_| CabinetError::new(doing, drawer, TooMuch::Abandoned);
         let connection = self.connection.lock().map_err(abandoned)?;
-        act(&connection).map_err(|error| CabinetError::new(doing, drawer, wrong(doing, &self.path)(error)))
+        let connection =
+            connection.as_ref().ok_or_else(|| CabinetError::new(doing, drawer, TooMuch::Closed))?;
+        act(connection).map_err(|error| CabinetError::new(doing, drawer, wrong(doing, &self.path)(error)))
     }
 }
 
@@ -89,6 +92,13 @@ impl Cabinet for SqliteCabinet {
             let rows = list.query_map(params![drawer], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect()
         })
+    }
+
+    fn close(&self) {
+        // Who closes a database last copies its log into it, and takes the log away. Who holds the cabinet may live on.
+        if let Ok(mut connection) = self.connection.lock() {
+            drop(connection.take());
+        }
     }
 }
 

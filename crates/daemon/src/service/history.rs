@@ -71,12 +71,18 @@ struct Shared {
     bell: Condvar,
 }
 
-struct Inner {
-    stories: BTreeMap<JobId, Story>,
+/// Where stories are found.
+#[derive(Default)]
+struct Lists {
     by_time: BTreeSet<Cursor>,
     open: BTreeSet<JobId>,
     /// Those that have ended, the first to do so first.
     over: BTreeSet<(Time, JobId)>,
+}
+
+struct Inner {
+    stories: BTreeMap<JobId, Story>,
+    lists: Lists,
     refused: VecDeque<(JobId, Refusal)>,
     watched: BTreeMap<JobId, (Arc<Notify>, usize)>,
     ring: VecDeque<Arc<Told>>,
@@ -93,9 +99,7 @@ impl History {
         let opened = open(folder)?;
         let mut inner = Inner {
             stories: BTreeMap::new(),
-            by_time: BTreeSet::new(),
-            open: BTreeSet::new(),
-            over: BTreeSet::new(),
+            lists: Lists::default(),
             refused: VecDeque::new(),
             watched: BTreeMap::new(),
             ring: VecDeque::new(),
@@ -104,9 +108,11 @@ impl History {
             dirty: BTreeSet::new(),
             closed: false,
         };
-        for story in opened.records {
-            inner.place(&story);
-            inner.stories.insert(story.job, story);
+        // Made from all at once: one by one and in order, they would leave nodes half empty.
+        inner.stories = opened.records.into_iter().map(|story| (story.job, story)).collect();
+        for story in inner.stories.values_mut() {
+            story.events.shrink_to_fit();
+            inner.lists.place(story);
         }
         let shared = Arc::new(Shared { inner: Mutex::new(inner), bell: Condvar::new() });
         let (told, _) = broadcast::channel(BEHIND_MAX);
@@ -183,7 +189,7 @@ impl History {
     pub fn latest(&self, states: &[State], before: Option<Cursor>, most: usize) -> Vec<Cursor> {
         let inner = self.shared.lock();
         let end = before.unwrap_or(Cursor(Time::NEVER, JobId([u8::MAX; 16])));
-        let listed = inner.by_time.range(..end).rev().copied();
+        let listed = inner.lists.by_time.range(..end).rev().copied();
         let wanted = |cursor: &Cursor| {
             states.is_empty()
                 || inner.stories.get(&cursor.1).is_some_and(|story| states.contains(&story.state()))
@@ -195,6 +201,7 @@ impl History {
     pub fn queue(&self, states: &[State], after: Option<Cursor>, most: usize) -> Vec<Cursor> {
         let inner = self.shared.lock();
         let mut open: Vec<Cursor> = inner
+            .lists
             .open
             .iter()
             .filter_map(|job| inner.stories.get(job))
@@ -226,7 +233,7 @@ impl History {
 
     /// How many jobs have not ended.
     pub fn open_jobs(&self) -> usize {
-        self.shared.lock().open.len()
+        self.shared.lock().lists.open.len()
     }
 
     /// Why a job was not taken, if it was not; asked once.
@@ -370,18 +377,19 @@ impl Inner {
         if !story.add(at, what) {
             return;
         }
-        let story = story.clone();
-        self.place(&story);
+        self.lists.place(story);
         self.dirty.insert(job);
         while self.stories.len() > STORIES_MAX {
-            let Some((_, oldest)) = self.over.pop_first() else { break };
+            let Some((_, oldest)) = self.lists.over.pop_first() else { break };
             if let Some(story) = self.stories.remove(&oldest) {
-                self.by_time.remove(&Cursor(story.accepted().unwrap_or_default(), oldest));
+                self.lists.by_time.remove(&Cursor(story.accepted().unwrap_or_default(), oldest));
             }
             self.dirty.insert(oldest);
         }
     }
+}
 
+impl Lists {
     /// Puts a story where it is found.
     fn place(&mut self, story: &Story) {
         self.by_time.insert(Cursor(story.accepted().unwrap_or_default(), story.job));

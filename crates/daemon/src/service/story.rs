@@ -156,6 +156,8 @@ impl Story {
             self.events.remove(FIRST_KEPT);
             self.left_out += 1;
         }
+        // Very many stories are kept, and most have two events for a long time: no room for more than there are.
+        self.events.reserve_exact(1);
         self.events.push((at, what));
         true
     }

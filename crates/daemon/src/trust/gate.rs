@@ -20,8 +20,9 @@ use crate::settings::Isolate;
 /// Passes, and signatures of jobs, that are known to be sound, at most: a user's many jobs carry the same pass, and the
 /// tasks of an array the same signature.
 const SOUND_MAX: usize = 4_096;
-/// Jobs of which it is remembered which rule has allowed them, at most.
-const JUDGED_MAX: usize = 100_000;
+/// Jobs of which it is remembered which rule has allowed them, at most, and as many again: a job is judged right before
+/// it starts, so that this is far more than wait for their cell at any time.
+const JUDGED_MAX: usize = 8_192;
 const UNPOISONED: &str = "nothing panics while it holds the policy";
 
 /// The judge at a node's gate.
@@ -39,8 +40,28 @@ pub struct Gatekeeper {
     isolate: Isolate,
     lack: Option<Lack>,
     /// The cells of jobs that rules have allowed; none for those that were allowed without.
-    judged: Mutex<BTreeMap<JobId, Option<Paths>>>,
+    judged: Mutex<Judged>,
     clocks: Clocks,
+}
+
+/// The cells of the jobs that were judged last.
+#[derive(Default)]
+struct Judged {
+    lately: BTreeMap<JobId, Option<Paths>>,
+    before: BTreeMap<JobId, Option<Paths>>,
+}
+
+impl Judged {
+    fn note(&mut self, job: JobId, cell: Option<Paths>) {
+        if self.lately.len() >= JUDGED_MAX {
+            self.before = std::mem::take(&mut self.lately);
+        }
+        self.lately.insert(job, cell);
+    }
+
+    fn get(&self, job: JobId) -> Option<&Option<Paths>> {
+        self.lately.get(&job).or_else(|| self.before.get(&job))
+    }
 }
 
 /// What tells one state of a file from another.
@@ -94,7 +115,7 @@ impl Gatekeeper {
             signed: Mutex::new(BTreeSet::new()),
             isolate: Isolate::default(),
             lack: None,
-            judged: Mutex::new(BTreeMap::new()),
+            judged: Mutex::default(),
             clocks: Clocks::default(),
         })
     }
@@ -106,7 +127,7 @@ impl Gatekeeper {
 
     /// What a job may touch in its cell; none, if it is trusted. By the rule that has allowed it when it was last judged.
     pub fn cell(&self, envelope: &Envelope, now: Time) -> Option<Paths> {
-        let judged = self.judged.lock().expect(UNPOISONED).get(&envelope.id()).cloned();
+        let judged = self.judged.lock().expect(UNPOISONED).get(envelope.id()).cloned();
         // Of one that nobody remembers, what the strictest rule would have: a cell.
         let paths = judged.unwrap_or_else(|| self.policy().demands().then(Paths::default));
         let isolated = paths.is_some() || self.isolates(self.bearer(envelope, now).ok().as_ref());
@@ -129,11 +150,7 @@ impl Gatekeeper {
         if self.lack.is_some() && (asks || cell.is_some() || self.isolates(Some(bearer))) {
             return Err(Denial::NoCell);
         }
-        let mut judged = self.judged.lock().expect(UNPOISONED);
-        if judged.len() >= JUDGED_MAX {
-            judged.clear();
-        }
-        judged.insert(envelope.id(), cell);
+        self.judged.lock().expect(UNPOISONED).note(envelope.id(), cell);
         Ok(())
     }
 

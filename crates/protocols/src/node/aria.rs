@@ -94,7 +94,7 @@ impl Node {
     fn wanted(&self, job: JobId) -> Option<Wanted> {
         let owned = self.work.as_ref()?.owned.get(&job)?;
         let index = owned.of.map(|(_, index)| index);
-        Some(Wanted { envelope: owned.envelope.clone(), index, limit: owned.needs.limit })
+        Some(Wanted { envelope: owned.envelope.clone(), index, limit: owned.limit })
     }
 
     /// After a crash the recipe is told again what its assignees have.

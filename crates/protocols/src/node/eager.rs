@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use shoal_model::calendar::{Calendar, Key, State};
-use shoal_model::{Epoch, JobId, NodeId, Resources, Span, Time};
+use shoal_model::{Epoch, JobId, NodeId, Rank, Resources, Span, Time};
 
 use super::message::{JobMessage, Message, Task, Timer};
 use super::{Node, Recipe, Work};
@@ -48,12 +48,15 @@ impl Work {
             return;
         }
         let Some(rank) = brief.rank_of(ctx.me) else { return };
-        // What may start at its time may not before, where the owner has hours: it would lose its place.
-        if !self.may_start_now(brief, lock.time(), ctx.now) {
+        // Room first: the gate looks at signatures, and after a restart this is asked for every task that waits here.
+        let end = ctx.now + lock.span;
+        let mut taken = trial.clone();
+        if taken.start(key, ctx.now, end, end).is_err() {
             return;
         }
-        let end = ctx.now + lock.span;
-        if trial.start(key, ctx.now, end, end).is_ok() {
+        // What may start at its time may not before, where the owner has hours: it would lose its place.
+        if self.may_start_now(brief, lock.time(), ctx.now) {
+            *trial = taken;
             ctx.send(lock.coordinator, Message::Job(JobMessage::Sooner(Task { job, epoch, rank })));
         }
     }
@@ -171,7 +174,7 @@ impl Node {
         }
         owned.looking = true;
         owned.looked = Some(ctx.now);
-        let needs = owned.needs().clone();
+        let needs = owned.needs();
         let avoid = self.avoided(job, ctx.now);
         self.plan(scheduling::Command::Plan { job, needs, avoid }, ctx);
     }
@@ -192,7 +195,13 @@ impl Node {
     pub(super) fn ask_if_begun(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         let eager = self.work.as_ref().is_some_and(|work| work.eager);
         let alone = self.unended(job).is_some_and(|owned| !owned.is_gang());
-        if eager && alone && placement.start > ctx.now {
+        if !eager || !alone || placement.start <= ctx.now {
+            return;
+        }
+        // Very many jobs may wait here: what this node knows itself it is not asked in so many words.
+        if placement.nodes == [ctx.me] {
+            self.on_inquire(ctx.me, Task { job, epoch: placement.epoch, rank: Rank(0) }, ctx);
+        } else {
             self.inquire(job, placement.epoch, &BTreeSet::new(), ctx);
         }
     }

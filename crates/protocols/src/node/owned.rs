@@ -26,7 +26,10 @@ pub struct Owned {
     pub(super) held: bool,
     /// The jobs that it waits for, and whose they are.
     pub(super) after: BTreeMap<JobId, NodeId>,
-    pub(super) needs: Needs,
+    /// How long it may run.
+    pub(super) limit: Span,
+    /// When it may start at the earliest.
+    pub(super) begin: Option<Time>,
     pub(super) phase: Phase,
     pub(super) retried: u16,
     /// The last placement that failed.
@@ -80,14 +83,21 @@ pub enum Phase {
 
 impl Owned {
     pub(super) fn new(envelope: Shared<Envelope>, limit_default: Span) -> Owned {
-        let needs = Needs::of(envelope.job(), limit_default);
+        let id = envelope.id();
+        Owned::with_id(id, envelope, limit_default)
+    }
+
+    fn with_id(id: JobId, envelope: Shared<Envelope>, limit_default: Span) -> Owned {
+        let job = envelope.job();
+        let (limit, begin) = (job.limit.unwrap_or(limit_default), job.begin);
         Owned {
-            id: envelope.id(),
+            id,
             envelope,
             of: None,
             held: false,
             after: BTreeMap::new(),
-            needs,
+            limit,
+            begin,
             phase: Phase::Seeking,
             retried: 0,
             failed: None,
@@ -111,8 +121,8 @@ impl Owned {
 
     /// The job of an array for one of its indexes; held if the array is.
     pub(super) fn of_array(parent: &Owned, array: JobId, index: u32, limit_default: Span) -> Owned {
-        let job = Owned::new(parent.envelope.clone(), limit_default);
-        Owned { id: array.of_index(index), of: Some((array, index)), held: parent.held, ..job }
+        let job = Owned::with_id(array.of_index(index), parent.envelope.clone(), limit_default);
+        Owned { of: Some((array, index)), held: parent.held, ..job }
     }
 
     pub(super) fn restore(record: OwnedRecord, limit_default: Span) -> Owned {
@@ -193,7 +203,7 @@ impl Owned {
     pub(super) fn leave_time_to_travel(&mut self, now: Time) {
         let travel = self.envelope.job().files.as_ref().map_or(Span::ZERO, |files| files.travel());
         if travel >= TRAVEL_LEAST {
-            self.needs.begin = self.needs.begin.max(Some(now + travel));
+            self.begin = self.begin.max(Some(now + travel));
         }
     }
 
@@ -224,14 +234,19 @@ impl Owned {
         self.envelope.job().mode() == Mode::AtMostOnce
     }
 
-    /// What it needs of its nodes.
-    pub(super) fn needs(&self) -> &Needs {
-        &self.needs
+    /// What it needs of its nodes: made when it is asked for, since very many jobs may wait.
+    pub(super) fn needs(&self) -> Needs {
+        Needs { begin: self.begin, ..Needs::of(self.envelope.job(), self.limit) }
+    }
+
+    /// How many nodes start it together.
+    pub(super) fn nodes(&self) -> usize {
+        self.envelope.job().nodes.get() as usize
     }
 
     /// Whether several nodes start it together.
     pub(super) fn is_gang(&self) -> bool {
-        self.needs.nodes.get() > 1
+        self.nodes() > 1
     }
 
     /// Saved before any node of the placement can be lost: from then on the job may have run.

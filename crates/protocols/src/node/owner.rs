@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time, refuse_unhonoured};
+use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Span, Time, refuse_unhonoured};
 
 use super::gate::{DENIED_MAX, Denial};
 use super::message::{Brief, End, Event, Exit, JobMessage, Message, Record, Refusal, Task, Timer};
@@ -145,7 +145,7 @@ impl Node {
             return;
         }
         let Some(owned) = self.unended(job) else { return };
-        let Needs { limit, ref resources, .. } = owned.needs;
+        let (limit, resources) = (owned.limit, &owned.envelope.job().resources);
         let shares = nodes.iter().map(|&node| (node, resources.clone())).collect();
         let brief = Shared::new(Brief {
             envelope: owned.envelope.clone(),
@@ -168,7 +168,7 @@ impl Node {
         let why = self.why_stuck(job, why);
         let Some(owned) = self.unended(job) else { return };
         owned.why = Some(why);
-        let Needs { limit, deadline, .. } = owned.needs;
+        let (limit, deadline) = (owned.limit, owned.envelope.job().deadline);
         let least = if why == Stuck::Outrun { AGAIN_OUTRUN } else { AGAIN_LEAST };
         let pause = (least * (1 << owned.stuck.min(10))).min(AGAIN_MOST);
         owned.stuck = owned.stuck.saturating_add(1);
@@ -223,7 +223,7 @@ impl Node {
         // A search that knows whom to leave out begins anew; where very many deny, it ends as any other does.
         match self.unended(job).filter(|_| denied && avoid.len() < DENIED_MAX) {
             Some(owned) => {
-                let needs = owned.needs.clone();
+                let needs = owned.needs();
                 self.plan(scheduling::Command::Plan { job, needs, avoid }, ctx);
             }
             None => self.plan(scheduling::Command::Failed { job, why }, ctx),
@@ -287,11 +287,12 @@ impl Node {
         self.note_gone(task);
         let Task { job, epoch, rank } = task;
         let Some(owned) = self.unended(job) else { return };
+        let nodes = owned.nodes();
         let Phase::Placed { exits, .. } = &mut owned.phase else { return };
         // Told twice, or told again by a node that has forgotten it since: what was noted stays.
         if let Entry::Vacant(vacant) = exits.entry(rank) {
             vacant.insert(exit);
-            let all = exits.len() == owned.needs.nodes.get() as usize;
+            let all = exits.len() == nodes;
             let ended = exits.iter().map(|(&rank, &exit)| (rank, exit)).collect();
             match (exit, all) {
                 (Exit::Code(0), false) => {
@@ -440,7 +441,7 @@ impl Node {
             self.launch(job, ctx);
             return;
         }
-        let needs = owned.needs.clone();
+        let needs = owned.needs();
         let avoid = self.avoided(job, ctx.now);
         self.plan(scheduling::Command::Plan { job, needs, avoid }, ctx);
     }

@@ -52,7 +52,7 @@ impl Node {
         if owned.going || placement.start <= ctx.now + STAYS_WITHIN {
             return;
         }
-        let needs = owned.needs.clone();
+        let needs = owned.needs();
         self.tell_proactive(|proactive, _, ctx| proactive.resume(job, needs, placement, ctx), ctx);
     }
 

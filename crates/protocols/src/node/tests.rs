@@ -1,5 +1,7 @@
 //! Jobs through nodes of a scripted world. Large worlds with faults are the simulator's.
 
+mod restart;
+
 use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span, Time};
 
 use shoal_model::envelope::Pass;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::calendar::Capacity;
-use shoal_model::{FieldSet, JobId, Machine, NodeId, Span, Time};
+use shoal_model::{FieldSet, JobId, Machine, NodeId, Resources, Span, Time};
 
 use super::gate::Gate;
-use super::message::{Record, Task};
+use super::message::{Brief, Record, Task};
 use super::owned::Owned;
 use super::{Commit, array, config, runner, tri_pronged};
 use crate::commit::two_phase;
@@ -17,6 +17,7 @@ use crate::scheduling::aria::{self, Aria};
 use crate::scheduling::asap::Asap;
 use crate::scheduling::proactive::Proactive;
 use crate::scheduling::sample::Sample;
+use crate::shared::Shared;
 
 /// All of a node that has to do with jobs; boxed by the node, so that one that only gossips is small.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -69,7 +70,7 @@ impl Work {
     pub fn restore(config: &config::Work, me: NodeId, records: impl Iterator<Item = Record>) -> Work {
         let capacity = Capacity::constant(config.machine.capacity.clone());
         let capacity = capacity.expect("a machine's resources are within what a calendar can count");
-        let mut owned = BTreeMap::new();
+        let mut owned = Vec::new();
         let mut exits = Vec::new();
         let mut tasks = BTreeMap::new();
         let mut commits = Vec::new();
@@ -78,7 +79,8 @@ impl Work {
             match record {
                 Record::Commit(record) => commits.push(record),
                 Record::Owned(record) => {
-                    owned.insert(record.id(), Owned::restore(record, config.limit_default));
+                    let job = Owned::restore(record, config.limit_default);
+                    owned.push((job.id, job));
                 }
                 Record::Exits(job, epoch, ended) => exits.push((job, epoch, ended)),
                 Record::Task(task, owner, exit) => {
@@ -87,6 +89,9 @@ impl Work {
                 Record::Aria(record) => arias.push(record),
             }
         }
+        // Made from all at once: one by one and in order, they would leave nodes half empty.
+        let mut owned: BTreeMap<JobId, Owned> = owned.into_iter().collect();
+        share_envelopes(&mut owned, &mut commits);
         let recipe =
             match config.recipe {
                 config::Recipe::Sample(config) => Recipe::Sample(Sample::new(config)),
@@ -127,6 +132,30 @@ impl Work {
             }
         }
         work
+    }
+}
+
+/// Has each envelope in memory once: an array's jobs have one, and what is promised to a job of this node has the job's.
+/// What was read from disk has one for each record.
+fn share_envelopes(owned: &mut BTreeMap<JobId, Owned>, commits: &mut [two_phase::Record<Resources, Brief>]) {
+    let of_arrays: Vec<(JobId, JobId)> =
+        owned.iter().filter_map(|(&job, element)| Some((job, element.of?.0))).collect();
+    for (element, array) in of_arrays {
+        let Some(known) = owned.get(&array).map(|array| array.envelope.clone()) else { continue };
+        if let Some(element) = owned.get_mut(&element).filter(|element| *element.envelope == *known) {
+            element.envelope = known;
+        }
+    }
+    for record in commits {
+        let two_phase::Record::Lock(two_phase::Lock { job, brief: Some(brief), .. }) = record else {
+            continue;
+        };
+        // Of a job of an array nothing may be saved but the array.
+        let array = || owned.get(&brief.envelope.id()).filter(|_| brief.index.is_some());
+        let known = owned.get(job).or_else(array).map(|known| known.envelope.clone());
+        if let Some(envelope) = known.filter(|known| **known == *brief.envelope) {
+            *brief = Shared::new(Brief { envelope, ..Brief::clone(brief) });
+        }
     }
 }
 

@@ -11,12 +11,13 @@
 //! - A disk without room fails a write and not a promise: the group is written again once [`Room`]'s reserve is given up.
 //!   Any other failure, of a sync above all, is for good.
 
+mod load;
 mod schema;
 mod wal;
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use minicbor::Encode;
@@ -25,6 +26,7 @@ use shoal_protocols::Record;
 
 use super::{Error, Storable, Store};
 use crate::home::{Lock, Room};
+pub(crate) use load::load;
 pub(crate) use schema::{Schema, head, wrong};
 
 /// The most bytes of a record with its key.
@@ -92,7 +94,7 @@ pub struct Opened<R: Record> {
     pub records: Vec<R>,
 }
 
-impl<R: Storable> Sqlite<R> {
+impl<R: Storable<Key: Send> + Send> Sqlite<R> {
     /// Opens the database of a folder, or begins one.
     pub fn open(lock: &Lock) -> Result<Opened<R>, Error> {
         Sqlite::open_with(lock, Room::of(lock.home()))
@@ -123,7 +125,9 @@ impl<R: Storable> Sqlite<R> {
         store.see_to_reserve();
         Ok(Opened { store, records })
     }
+}
 
+impl<R: Storable> Sqlite<R> {
     /// Fills the log with zeros before it is used, so that syncs are quick; where room is scarce, it goes to records.
     pub fn fill_log(&mut self) {
         if self.room.free().is_ok_and(|free| free.as_bytes() >= FILL_FROM)
@@ -311,52 +315,6 @@ impl Rows {
         change.commit()?;
         Ok(new)
     }
-}
-
-/// Reads all records, and checks each; `note` is told where each key lies, and says whether it is the first there.
-pub(crate) fn load<R: Storable>(
-    path: &Path,
-    connection: &Connection,
-    mut note: impl FnMut(&[u8], i64) -> bool,
-) -> Result<Vec<R>, Error> {
-    let corrupt = |what: String| Error::Corrupt { path: path.to_owned(), what };
-    let mut statement = connection
-        .prepare("SELECT id, key, value, crc FROM records ORDER BY id")
-        .map_err(wrong("read", path))?;
-    let mut rows = statement.query([]).map_err(wrong("read", path))?;
-    let mut records: Vec<(R::Key, R)> = Vec::new();
-    let mut last = 0;
-    let mut own = Vec::new();
-    while let Some(row) = rows.next().map_err(wrong("read", path))? {
-        let blob = |at: usize| -> Result<&[u8], Error> {
-            let value = row.get_ref(at).map_err(wrong("read", path))?;
-            value.as_blob().map_err(|error| corrupt(error.to_string()))
-        };
-        let (key, value) = (blob(1)?, blob(2)?);
-        let id: i64 = row.get(0).map_err(|error| corrupt(error.to_string()))?;
-        let crc: u32 = row.get(3).map_err(|error| corrupt(error.to_string()))?;
-        if crc != sum(key, value) {
-            return Err(corrupt(format!("the record with key {} does not match its checksum", hex(key))));
-        }
-        if id <= last || !note(key, id) {
-            return Err(corrupt(format!("the record with key {} is out of order, or there twice", hex(key))));
-        }
-        last = id;
-
-        let unreadable =
-            |what: String| Error::UnreadableRecord { path: path.to_owned(), key: hex(key), what };
-        let record: R = minicbor::decode(value).map_err(|error| unreadable(error.to_string()))?;
-        own.clear();
-        let own_key = record.key();
-        minicbor::encode(&own_key, &mut own).map_err(|error| unreadable(error.to_string()))?;
-        if own != key {
-            return Err(unreadable("it lies under the key of another".to_owned()));
-        }
-        records.push((own_key, record));
-    }
-    // As the keys order themselves, which neither their bytes nor their rows need do.
-    records.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-    Ok(records.into_iter().map(|(_, record)| record).collect())
 }
 
 fn sum(key: &[u8], value: &[u8]) -> u32 {

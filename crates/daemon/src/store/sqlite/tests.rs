@@ -1,5 +1,7 @@
 //! What the database does when a write goes wrong, and what is left of it then.
 
+use std::path::Path;
+
 use minicbor::{Decode, Encode};
 use shoal_model::Size;
 

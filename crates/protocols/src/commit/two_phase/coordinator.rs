@@ -23,7 +23,8 @@ const CHASE_MOST: Span = Span::from_mins(1);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Coordinated<A, B> {
     pub tenure: Tenure,
-    pub attempt: Option<Attempt<A, B>>,
+    /// Boxed: of many jobs that have a place, few are about to get another.
+    pub attempt: Option<Box<Attempt<A, B>>>,
     /// Who of the placement has not said that it will start there.
     unconfirmed: BTreeSet<NodeId>,
 }
@@ -80,7 +81,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         assert_eq!(missing.len(), amounts.len(), "a placement names each node once: {job:?}");
         // Saved first: after a crash this epoch is never used for other nodes, and these are told to let go.
         ctx.save(Record::Tenure(coordinated.tenure.clone()));
-        coordinated.attempt = Some(Attempt {
+        coordinated.attempt = Some(Box::new(Attempt {
             placement,
             amounts,
             leave_by,
@@ -89,7 +90,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             missing,
             asked_at: ctx.now,
             tries: 0,
-        });
+        }));
         self.tell_missing(job, ctx);
         ctx.wake_after(self.config.patience(), Timer::Retry(job, epoch));
     }
@@ -154,8 +155,9 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     fn confirm(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
         let Coordinated { tenure, attempt, unconfirmed } = self.coordinated(job);
-        let Some(Attempt { placement, missing, .. }) = attempt.take() else { return };
-        tenure.asked.clear();
+        let Some(attempt) = attempt.take() else { return };
+        let Attempt { placement, missing, .. } = *attempt;
+        tenure.asked = Vec::new();
         tenure.placed = Some(placement.clone());
         ctx.save(Record::Tenure(tenure.clone()));
         // Those that this placement leaves, if they have not answered; all others are being reminded already.
@@ -394,12 +396,14 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     pub(super) fn boot_coordinator(&mut self, ctx: &mut Ctx<'_, Self>) {
         let jobs: Vec<JobId> = self.coordinated.keys().copied().collect();
         for job in jobs {
+            let placed = self.placement(job).map(|placed| placed.epoch);
+            let here = placed.is_some_and(|epoch| self.stands_here(job, epoch, ctx.me));
             let Coordinated { tenure, unconfirmed, .. } = self.coordinated(job);
             let (epoch, asked) = (tenure.last, !tenure.asked.is_empty());
             if let Some(placed) = &tenure.placed {
-                // Who has confirmed is not on the disk. The layer above knows who has ended, and asking the others
-                // again does no harm.
-                unconfirmed.extend(&placed.nodes);
+                // Who has confirmed is not on the disk, but for this node itself. The layer above knows who has ended, and
+                // asking the others again does no harm.
+                unconfirmed.extend(placed.nodes.iter().filter(|&&node| !here || node != ctx.me));
                 let stands = placed.epoch;
                 let leaving: BTreeSet<Epoch> = tenure.releasing.iter().map(|&(_, upto)| upto).collect();
                 for node in std::mem::take(&mut tenure.asked) {
@@ -418,13 +422,9 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
     }
 
-    pub(super) fn restore_tenure(&mut self, tenure: Tenure) {
-        let coordinated = Coordinated { tenure, attempt: None, unconfirmed: BTreeSet::new() };
-        self.coordinated.insert(coordinated.tenure.job, coordinated);
-    }
-
     fn fail(&mut self, job: JobId, why: Failure, ctx: &mut Ctx<'_, Self>) {
-        let Some(Attempt { placement, .. }) = self.coordinated(job).attempt.take() else { return };
+        let attempt = self.coordinated(job).attempt.take();
+        let Some(placement) = attempt.map(|attempt| attempt.placement) else { return };
         let epoch = placement.epoch;
         for node in placement.nodes {
             ctx.send(node, Message::Abort { job, epoch });
@@ -464,7 +464,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     fn attempt_in(&mut self, job: JobId, epoch: Epoch, phase: Phase) -> Option<&mut Attempt<A, B>> {
-        let attempt = self.coordinated.get_mut(&job)?.attempt.as_mut()?;
+        let attempt = self.coordinated.get_mut(&job)?.attempt.as_deref_mut()?;
         (attempt.placement.epoch == epoch && attempt.phase == phase).then_some(attempt)
     }
 
@@ -485,6 +485,10 @@ impl<A, B> Coordinated<A, B> {
         placement.is_some_and(|placement| placement.epoch == epoch && placement.nodes.contains(&node))
     }
 
+    pub(super) fn restore(tenure: Tenure) -> Coordinated<A, B> {
+        Coordinated { tenure, attempt: None, unconfirmed: BTreeSet::new() }
+    }
+
     fn new(job: JobId) -> Coordinated<A, B> {
         let tenure = Tenure {
             job,
@@ -494,6 +498,6 @@ impl<A, B> Coordinated<A, B> {
             releasing: Vec::new(),
             over: false,
         };
-        Coordinated { tenure, attempt: None, unconfirmed: BTreeSet::new() }
+        Coordinated::restore(tenure)
     }
 }

@@ -224,11 +224,18 @@ impl<A: Amount, B: Brief> Protocol for TwoPhase<A, B> {
             coordinated: BTreeMap::new(),
             unfit: Vec::new(),
         };
+        let (mut coordinated, mut locks) = (Vec::new(), Vec::new());
         for record in records {
             match record {
-                Record::Tenure(tenure) => commit.restore_tenure(tenure),
-                Record::Lock(lock) => commit.restore_lock(lock),
+                Record::Tenure(tenure) => coordinated.push((tenure.job, Coordinated::restore(tenure))),
+                Record::Lock(lock) => locks.extend(commit.restore_lock(lock)),
             }
+        }
+        // Made from all at once: one by one and in order, they would leave nodes half empty.
+        commit.coordinated = coordinated.into_iter().collect();
+        commit.locks = locks.into_iter().collect();
+        for locked in commit.locks.values() {
+            *commit.locks_of.entry(locked.lock.coordinator).or_default() += 1;
         }
         commit
     }

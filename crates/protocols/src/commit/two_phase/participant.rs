@@ -192,28 +192,41 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             ctx.report(Event::Released(job, epoch));
         }
         let until = ctx.now + self.config.hold();
-        for (&(job, epoch), locked) in &mut self.locks {
-            ctx.send(locked.lock.coordinator, Message::Ask { job, epoch });
+        for (&(job, epoch), locked) in &self.locks {
+            if !self.stands_here(job, epoch, ctx.me) {
+                ctx.send(locked.lock.coordinator, Message::Ask { job, epoch });
+            }
             if locked.stage == Stage::Confirmed {
                 ctx.report(Event::Confirmed(job, epoch));
             } else {
-                locked.until = until;
                 ctx.wake_at(until, Timer::Doubt(job, epoch));
             }
         }
+        for locked in self.locks.values_mut().filter(|locked| locked.stage != Stage::Confirmed) {
+            locked.until = until;
+        }
     }
 
-    pub(super) fn restore_lock(&mut self, lock: Lock<A, B>) {
+    /// Books what was promised before a crash; none if there is no room for it any more.
+    pub(super) fn restore_lock(&mut self, lock: Lock<A, B>) -> Option<((JobId, Epoch), Locked<A, B>)> {
         let key = calendar::Key { job: lock.job, epoch: lock.epoch };
         let stage = if lock.confirmed { Stage::Confirmed } else { Stage::Committed };
         let booked = Interval::starting(lock.start, lock.span).is_some_and(|interval| {
             self.calendar.book(key, interval, lock.amount.clone(), Booking::Firm, Against::Firm).is_ok()
         });
         if booked {
-            self.keep_lock(Locked { lock, stage, until: Time::NEVER });
-        } else {
-            self.unfit.push(lock);
+            return Some(((lock.job, lock.epoch), Locked { lock, stage, until: Time::NEVER }));
         }
+        self.unfit.push(lock);
+        None
+    }
+
+    /// Whether a placement of this node's own making stands here too: then it has nothing to ask itself.
+    pub(super) fn stands_here(&self, job: JobId, epoch: Epoch, me: NodeId) -> bool {
+        let confirmed =
+            |locked: &Locked<A, B>| locked.stage == Stage::Confirmed && locked.lock.coordinator == me;
+        self.locks.get(&(job, epoch)).is_some_and(confirmed)
+            && self.placement(job).is_some_and(|placed| placed.epoch == epoch && placed.nodes.contains(&me))
     }
 
     /// Ends a job's stay here: its time is free at once. That it was confirmed is remembered until
