@@ -242,8 +242,9 @@ impl Node {
             ctx.wake_at(ctx.now, Timer::Launch(array));
         }
         ctx.report(Event::Placed(job, placement.clone()));
-        self.watch(job, &placement, ctx);
+        // Before the watch, which may find that a node is lost already, and have another place looked for.
         self.note_placed(job, ctx);
+        self.watch(job, &placement, ctx);
     }
 
     pub(super) fn on_unplaced(

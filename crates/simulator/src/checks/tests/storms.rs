@@ -128,6 +128,11 @@ fn seed_6659_once_job_that_was_told_to_start_early_has_run_whatever_its_plan_say
     holds_with_wishes(6_659);
 }
 
+#[test]
+fn seed_7288_job_whose_node_is_lost_when_it_is_placed_goes_on_looking() {
+    holds_with_wishes(7_288);
+}
+
 /// The same with criteria.
 fn holds_with_criteria(seed: u64) {
     let recipe = Recipe::named("proactive").expect("a recipe");
