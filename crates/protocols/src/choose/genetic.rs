@@ -223,8 +223,7 @@ impl Mixer {
         child.clear();
         child.extend_from_slice(one);
         child.resize(one.len() + other.len(), 0);
-        // Who is in both is written too, and the next one over it: a branch would have to
-        // guess which it is.
+        // Who is in both is written too, and the next one over it: a branch would have to guess who that is.
         let mut all = one.len();
         for &place in other {
             child[all] = place;

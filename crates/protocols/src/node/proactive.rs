@@ -44,6 +44,9 @@ impl Node {
     /// A job had its place before this node went down: better ones are looked for again, unless it may have been told to
     /// start.
     pub(super) fn resume(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
+        if self.proactive().is_none() {
+            return;
+        }
         let Some(owned) = self.unended(job) else { return };
         // It may have been lost again at once.
         if !matches!(owned.phase, Phase::Placed { epoch, .. } if epoch == placement.epoch) {

@@ -17,6 +17,13 @@ pub struct Known {
     pub claim: Option<&'static str>,
 }
 
+impl Known {
+    /// Whether it goes beyond the paper, as its id says: found only if it is asked for, since its runs are long.
+    pub fn is_beyond(&self) -> bool {
+        self.id.split('/').nth(1) == Some("beyond")
+    }
+}
+
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {

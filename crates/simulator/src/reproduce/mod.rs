@@ -295,10 +295,13 @@ impl Reproduction {
     }
 }
 
-/// The ids that begin as asked for.
+/// The ids that begin as asked for; if nothing is asked for, all that do not go beyond the paper.
 fn wanted(paper: Paper, only: Option<&str>) -> Result<Vec<&'static str>, Error> {
     let ids = paper.known().iter().map(|known| known.id);
-    let Some(only) = only else { return Ok(ids.collect()) };
+    let Some(only) = only else {
+        let within = paper.known().iter().filter(|known| !known.is_beyond());
+        return Ok(within.map(|known| known.id).collect());
+    };
     let found: Vec<&'static str> = ids.clone().filter(|id| id.starts_with(only)).collect();
     if !found.is_empty() {
         return Ok(found);

@@ -37,6 +37,8 @@ mod message;
 mod participant;
 #[cfg(test)]
 mod strangers;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
