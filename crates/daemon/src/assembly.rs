@@ -18,6 +18,7 @@ use rand::SeedableRng;
 use shoal_api::{Home, HomeError, Reached};
 use shoal_protocols::Chance;
 use shoal_protocols::node::{self, Config, Gate, Judge, Node, Phase};
+use shoal_protocols::overlay;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -48,14 +49,13 @@ use crate::store::sqlite::Sqlite;
 use crate::trust::Trust;
 use crate::trust::gate::Gatekeeper;
 use crate::trust::policy::{Policy, PolicyError};
-use crate::{driver, http, store};
+use crate::{acquaintance, driver, http, store};
 
 /// Where the interface listens, where nobody says.
 const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Threads that answer requests: they mostly wait.
 const THREADS: usize = 2;
 /// Nodes of earlier lives that are met again.
-const KNOWN_MAX: usize = 20;
 /// Bytes of a token.
 const TOKEN_BYTES: usize = 32;
 
@@ -328,8 +328,9 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         files: Some(staging.clone()),
         ..process::Setup::new(&folder, launch)
     })?;
+    let overlay = recipe.overlay();
     let config =
-        Config { overlay: recipe.overlay(), work: Some(Box::new(work(&machine, recipe, &settings, &gate))) };
+        Config { overlay: overlay.clone(), work: Some(Box::new(work(&machine, recipe, &settings, &gate))) };
     let (reports, written) = (Arc::clone(&history), Arc::clone(&audit));
     let driver = Driver::<Node>::new(driver::Setup {
         me,
@@ -346,10 +347,14 @@ pub fn start(options: Options) -> Result<Station, StartError> {
             reports.note(at, event);
         }),
     });
+    let connected = network.events();
     network.listen(driver.mailbox());
     let running = driver.spawn().map_err(|source| StartError::Io { doing: "start a thread", source })?;
     reconcile(&running, &history, clock)?;
-    meet(&running, &network);
+    acquaintance::meet_again(running.mailbox(), &network);
+    if matches!(overlay, overlay::Config::Cyclon(_)) {
+        runtime.spawn(acquaintance::meet_others(running.mailbox().clone(), connected));
+    }
 
     let name =
         described.name.clone().or_else(|| machine::host(Path::new("/"))).unwrap_or_else(|| me.to_string());
@@ -453,18 +458,6 @@ fn names(network: &quic::Handle) -> Box<dyn Fn(shoal_model::NodeId) -> String + 
         let known = || network.record(node)?.addresses.first().copied();
         own.or_else(known).map_or_else(|| node.to_string(), |address| address.ip().to_string())
     })
-}
-
-/// Speaks to whom it knew, and enters the overlay through one of them.
-fn meet(running: &Running<Node>, network: &quic::Handle) {
-    let mut known = network.known(KNOWN_MAX);
-    known.retain(|&node| node != network.me());
-    let Some(&first) = known.first() else { return };
-    for command in [node::Command::Meet(known.into()), node::Command::Join(first)] {
-        if let Err(refused) = running.mailbox().command(command) {
-            tracing::warn!("cannot meet the others: {refused}");
-        }
-    }
 }
 
 impl Station {

@@ -64,6 +64,7 @@
 //! [`network::quic`] those of a grid. A node's records are in a database that its owner can look into; the supervisor of its
 //! tasks, which is to stay small, and the stories of jobs keep a [`Journal`], a plain file.
 
+mod acquaintance;
 pub mod assembly;
 pub mod audit;
 pub mod cabinet;

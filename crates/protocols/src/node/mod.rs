@@ -26,6 +26,7 @@ mod drain;
 mod eager;
 pub mod gate;
 mod hold;
+mod meet;
 pub mod message;
 mod owned;
 mod owner;
@@ -334,31 +335,6 @@ impl Node {
             Overlay::Cyclon(_) => self.tell_cyclon(Input::Boot, ctx),
             Overlay::BlatantS(_) => self.tell_blatant_s(Input::Boot, ctx),
             Overlay::Can(_) => self.tell_can(Input::Boot, ctx),
-        }
-    }
-
-    fn join(&mut self, introducer: NodeId, ctx: &mut Ctx<'_, Node>) {
-        match &self.overlay {
-            Overlay::Cyclon(_) => self.tell_cyclon(Input::Command(cyclon::Command::Join(introducer)), ctx),
-            Overlay::BlatantS(_) => {
-                self.tell_blatant_s(Input::Command(blatant_s::Command::Join(introducer)), ctx);
-            }
-            Overlay::Can(_) => self.tell_can(Input::Command(can::Command::Join(introducer)), ctx),
-        }
-    }
-
-    fn meet(&mut self, nodes: Box<[NodeId]>, ctx: &mut Ctx<'_, Node>) {
-        match &self.overlay {
-            Overlay::Cyclon(_) => self.tell_cyclon(Input::Command(cyclon::Command::Meet(nodes)), ctx),
-            Overlay::BlatantS(_) => {
-                self.tell_blatant_s(Input::Command(blatant_s::Command::Meet(nodes)), ctx);
-            }
-            // Whoever is met knows the way to a zone.
-            Overlay::Can(_) => {
-                if let Some(&introducer) = nodes.first() {
-                    self.join(introducer, ctx);
-                }
-            }
         }
     }
 

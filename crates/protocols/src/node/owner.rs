@@ -179,6 +179,9 @@ impl Node {
         owned.again_at = Some(ctx.now + pause);
         ctx.report(Event::Waiting(job, why));
         ctx.wake_after(pause, Timer::Again(job));
+        if matches!(why, Stuck::TooFew { .. }) {
+            self.note_short(job);
+        }
     }
 
     /// The job waits, and the recipe goes on looking.
@@ -417,6 +420,7 @@ impl Node {
     pub(super) fn leave_placement(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         self.unwatch(job, ctx);
         self.note_not_waiting(job);
+        self.note_not_short(job);
         self.stop_looking(job, ctx);
         self.tell_proactive(|proactive, _, _| proactive.unplaced(job), ctx);
         let Some(owned) = self.unended(job) else { return };
@@ -428,6 +432,7 @@ impl Node {
 
     /// Looks for a place for a job, if nothing else is missing; has an array's jobs do so.
     pub(super) fn seek(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        self.note_not_short(job);
         if let Some(owned) = self.unended(job) {
             owned.again_at = None;
         }

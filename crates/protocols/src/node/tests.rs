@@ -102,6 +102,33 @@ fn job_starts_wherever_its_owner_crashed_while_placing_it_on_itself() {
     }
 }
 
+#[test]
+fn job_that_lacks_nodes_looks_again_as_soon_as_somebody_is_met() {
+    let mut world = World::<Node>::new(2, config(), A_MOMENT);
+    let wide = Job { nodes: 2.try_into().unwrap(), ..Job::command(["true"]) };
+    world.command(NodeId(1), Command::Submit(envelope(wide)));
+    world.run_for(Span::from_secs(1));
+    assert_eq!(said(&world, "prepare"), 0);
+    world.command(NodeId(1), Command::Meet([NodeId(2)].into()));
+    world.run_for(Span::from_secs(1));
+    assert!(world.story().contains("does Start"), "{}", world.story());
+}
+
+#[test]
+fn meeting_who_is_known_already_makes_nobody_look_again() {
+    let mut world = World::<Node>::new(2, config(), A_MOMENT);
+    world.command(NodeId(1), Command::Meet([NodeId(2)].into()));
+    let wide = Job { nodes: 3.try_into().unwrap(), ..Job::command(["true"]) };
+    world.command(NodeId(1), Command::Submit(envelope(wide)));
+    world.run_for(Span::from_secs(1));
+    let asked = said(&world, "probe");
+    for _ in 0..10 {
+        world.command(NodeId(1), Command::Meet([NodeId(2)].into()));
+        world.run_for(Span::from_millis(300));
+    }
+    assert_eq!(said(&world, "probe"), asked, "{}", world.story());
+}
+
 /// Node 2 has a job placed on node 1, as far as that lets it.
 fn place(world: &mut World<Node>, prepare: two_phase::Prepare<Resources>, brief: Shared<Brief>) {
     let (job, epoch) = (prepare.job, prepare.epoch);

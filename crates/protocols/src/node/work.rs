@@ -44,6 +44,8 @@ pub(super) struct Work {
     pub waiting_for: BTreeSet<(JobId, JobId)>,
     /// Owned jobs, and which nodes have jobs that wait for them.
     pub awaited: BTreeSet<(JobId, NodeId)>,
+    /// Some of the owned jobs that found too few nodes.
+    pub short: BTreeSet<JobId>,
     pub tasks: BTreeMap<Task, runner::Running>,
 }
 
@@ -120,6 +122,7 @@ impl Work {
             arrays: BTreeMap::new(),
             waiting_for: BTreeSet::new(),
             awaited: BTreeSet::new(),
+            short: BTreeSet::new(),
             tasks,
         };
         for (&job, owned) in &work.owned {
