@@ -46,7 +46,8 @@ impl Experiment {
 
     /// Whether it finds this id.
     pub fn finds(self, id: &str) -> bool {
-        let group = id.split('/').nth(1).unwrap_or_default();
+        let mut parts = id.split('/').skip(1).skip_while(|&part| part == "beyond");
+        let group = parts.next().unwrap_or_default();
         match self {
             Experiment::Paper => group == "scenario" || group.starts_with("fig"),
             Experiment::AcceptWait => group == "accept_wait",
@@ -327,7 +328,7 @@ fn live(runs: &Runs, findings: &mut Findings) {
     let mut inside = Some(true);
     for scene in LIVE {
         let live: Vec<f64> = runs.varied(scene, Variant::Live).into_iter().map(Seen::completion).collect();
-        findings.figure(&format!("aria/live/{scene}/completion"), &live);
+        findings.figure(&format!("aria/beyond/live/{scene}/completion"), &live);
         let frozen = runs.each(scene, Seen::completion);
         let frozen: Vec<f64> = frozen.into_iter().take(live.len()).collect();
         let differences = live.iter().zip(&frozen).map(|(live, frozen)| (live - frozen).abs());
@@ -337,7 +338,7 @@ fn live(runs: &Runs, findings: &mut Findings) {
         inside = inside.zip(spread).map(|(inside, spread)| inside && most <= spread.max - spread.min);
     }
     let most = apart.into_iter().fold(0.0, f64::max);
-    findings.claim("aria/live/within_spread", &[most], inside);
+    findings.claim("aria/beyond/live/within_spread", &[most], inside);
 }
 
 fn cyclon(runs: &Runs, findings: &mut Findings) {
@@ -345,12 +346,12 @@ fn cyclon(runs: &Runs, findings: &mut Findings) {
         runs.varied(scene, Variant::Cyclon).into_iter().map(of).collect()
     };
     for scene in ["Mixed", "iMixed"] {
-        findings.figure(&format!("aria/cyclon/{scene}/completion"), &values(scene, Seen::completion));
+        findings.figure(&format!("aria/beyond/cyclon/{scene}/completion"), &values(scene, Seen::completion));
         let request = values(scene, |seen| seen.megabytes(&["request"]));
-        findings.figure(&format!("aria/cyclon/{scene}/request"), &request);
+        findings.figure(&format!("aria/beyond/cyclon/{scene}/request"), &request);
     }
     for scene in ["Deadline", "iDeadline"] {
-        findings.figure(&format!("aria/cyclon/{scene}/missed"), &values(scene, Seen::missed));
+        findings.figure(&format!("aria/beyond/cyclon/{scene}/missed"), &values(scene, Seen::missed));
     }
 }
 
@@ -372,8 +373,8 @@ fn cause(runs: &Runs, findings: &mut Findings) {
         runs.varied(scene, Variant::Plenty).into_iter().map(of).collect()
     };
     for scene in CAUSE {
-        findings.figure(&format!("aria/cause/{scene}/missed"), &values(scene, Seen::missed));
-        findings.figure(&format!("aria/cause/{scene}/missed_time"), &values(scene, Seen::missed_time));
+        findings.figure(&format!("aria/beyond/cause/{scene}/missed"), &values(scene, Seen::missed));
+        findings.figure(&format!("aria/beyond/cause/{scene}/missed_time"), &values(scene, Seen::missed_time));
     }
 }
 
@@ -388,8 +389,8 @@ fn scale(runs: &Runs, findings: &mut Findings) {
             let seen = runs.varied("iMixed", variant);
             let of = |figure: fn(&Seen) -> f64| seen.iter().map(|seen| figure(seen)).collect::<Vec<f64>>();
             let sent: Vec<f64> = seen.iter().map(|seen| requests(seen)).collect();
-            findings.figure(&format!("aria/scale/{name}/{kind}/requests"), &sent);
-            findings.figure(&format!("aria/scale/{name}/{kind}/completion"), &of(Seen::completion));
+            findings.figure(&format!("aria/beyond/scale/{name}/{kind}/requests"), &sent);
+            findings.figure(&format!("aria/beyond/scale/{name}/{kind}/completion"), &of(Seen::completion));
         }
     }
 }
