@@ -17,7 +17,8 @@ use crate::progress::Runs;
 pub struct Arguments {
     /// The paper: asap, aria, tri-pronged, proactive, or all
     paper: String,
-    /// Only results whose id begins like this, such as asap/table1
+    /// Only results whose id begins like this, such as asap/table1; those beyond the paper, such as aria/beyond, are found
+    /// only if asked for
     #[arg(long, value_name = "ID")]
     only: Option<String>,
     /// A small grid for a short time: everything in less than a minute
