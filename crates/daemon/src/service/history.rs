@@ -355,7 +355,7 @@ fn write_batch(
 /// Opens the stories in a folder. Those that cannot be read are put aside: they are no reason not to start.
 fn open(folder: &Path) -> Result<journal::Opened<Story>, store::Error> {
     let path = folder.join("journal");
-    match Journal::<Story>::open(folder) {
+    match Journal::<Story>::open_lagging(folder) {
         Err(
             error @ (store::Error::Damaged { .. }
             | store::Error::Unreadable { .. }
@@ -365,7 +365,7 @@ fn open(folder: &Path) -> Result<journal::Opened<Story>, store::Error> {
             let aside = folder.join("journal.aside");
             tracing::warn!("{error}; the stories of earlier jobs are put aside as {}", aside.display());
             std::fs::rename(&path, &aside).map_err(store::Error::io("move", &path))?;
-            Journal::open(folder)
+            Journal::open_lagging(folder)
         }
         opened => opened,
     }

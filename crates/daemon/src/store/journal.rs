@@ -5,6 +5,9 @@
 //! - Opening replays the journal. A frame that a crash tore off at the end is cut away and told; its sync never
 //!   returned, so nobody was promised anything. Since a frame is begun only when the one before it is durable, a bad
 //!   frame with a sound one behind it was durable once: that is damage, and the node must not go on without it.
+//! - A journal that [lags](Journal::open_lagging) has frames that were [written](Journal::write) and not synced yet. A
+//!   power cut can lose any of them, and they are cut away from the first that is missing; what is written in one go and
+//!   then lost is bounded, so that damage further back is still told.
 //! - A journal that [grows ahead](Journal::grow_ahead) is longer than what is in it, and ends with zeros: a sync after which
 //!   the file is longer has to write where the file lies too, which takes many times as long.
 //! - Once more than half of the file is out of date, [`Store::tidy`] writes what counts into a new file and puts
@@ -31,6 +34,9 @@ pub const RECORD_BYTES_MAX: usize = PAYLOAD_MAX;
 /// A file smaller than this is not worth compacting.
 pub const COMPACT_BYTES_MIN: u64 = 64 << 10;
 
+/// The bytes of a journal that lags of which nobody knows whether they are durable, at most.
+const LAG_MAX: u64 = 1 << 20;
+
 /// The bytes of a compacted file's frames, as long as a record is no larger.
 const COMPACT_FRAME: usize = 1 << 20;
 
@@ -53,8 +59,8 @@ pub struct Journal<R: Record> {
     index: BTreeMap<R::Key, Place>,
     /// The bytes of those entries.
     live: u64,
-    /// Something was written since the last sync.
-    unsynced: bool,
+    /// Up to where all is durable.
+    synced: u64,
     /// A write has begun and not ended well.
     failed: bool,
     /// Held, never read.
@@ -101,6 +107,15 @@ const ERASE: u8 = 1;
 impl<R: Storable> Journal<R> {
     /// Opens the journal in a folder that exists, or begins one.
     pub fn open(folder: &Path) -> Result<Opened<R>, Error> {
+        Journal::open_with(folder, 0)
+    }
+
+    /// The same for a journal of which the last writes may be lost in a power cut.
+    pub fn open_lagging(folder: &Path) -> Result<Opened<R>, Error> {
+        Journal::open_with(folder, LAG_MAX)
+    }
+
+    fn open_with(folder: &Path, lag: u64) -> Result<Opened<R>, Error> {
         let lock = lock(folder)?;
         let path = folder.join("journal");
         let unfinished = folder.join("journal.new");
@@ -117,7 +132,7 @@ impl<R: Storable> Journal<R> {
         }
         let file = OpenOptions::new().read(true).write(true).open(&path).map_err(Error::io("open", &path))?;
 
-        let replayed = Replay::<R>::of(&path, &file)?;
+        let replayed = Replay::<R>::of(&path, &file, lag)?;
         if let Some(cut) = replayed.cut {
             file.set_len(cut.offset).map_err(Error::io("shorten", &path))?;
         }
@@ -143,7 +158,7 @@ impl<R: Storable> Journal<R> {
             pending: vec![0; HEAD],
             index,
             live,
-            unsynced: false,
+            synced: replayed.end,
             failed: false,
             _lock: lock,
         };
@@ -184,33 +199,43 @@ impl<R: Storable> Journal<R> {
     }
 
     /// Writes what was saved, and does not wait until it is durable: it survives the death of this process, and a power
-    /// cut once the next [`Store::sync`] has returned.
-    pub fn write(&mut self) -> Result<(), Error> {
-        self.once(Journal::write_pending)
+    /// cut once the next [`Store::sync`] has returned. Says whether there was anything.
+    pub fn write(&mut self) -> Result<bool, Error> {
+        self.once(|journal| {
+            if journal.end + journal.pending.len() as u64 > journal.synced + LAG_MAX {
+                journal.sync_written()?;
+            }
+            journal.write_pending()
+        })
     }
 
     fn write_frame(&mut self) -> Result<(), Error> {
         self.write_pending()?;
-        if std::mem::take(&mut self.unsynced) {
+        self.sync_written()
+    }
+
+    fn sync_written(&mut self) -> Result<(), Error> {
+        if self.synced < self.end {
             self.file.sync_data().map_err(Error::io("sync", &self.path))?;
+            self.synced = self.end;
         }
         Ok(())
     }
 
-    fn write_pending(&mut self) -> Result<(), Error> {
-        if self.pending.len() > HEAD {
+    fn write_pending(&mut self) -> Result<bool, Error> {
+        let any = self.pending.len() > HEAD;
+        if any {
             self.salt.seal(&mut self.pending, self.end);
             let end = self.end + self.pending.len() as u64;
             if end > self.length && self.ahead > 0 {
                 self.grow(end + self.ahead)?;
             }
             self.file.write_all_at(&self.pending, self.end).map_err(Error::io("write", &self.path))?;
-            self.unsynced = true;
             self.end = end;
             self.length = self.length.max(end);
             self.pending.truncate(HEAD);
         }
-        Ok(())
+        Ok(any)
     }
 
     /// Makes the file longer, with zeros. Where there is no room for them, it goes on without.
@@ -261,6 +286,7 @@ impl<R: Storable> Journal<R> {
         self.salt = salt;
         self.end = end;
         self.length = end;
+        self.synced = end;
         Ok(())
     }
 
@@ -314,7 +340,7 @@ struct Replay<R: Record> {
 }
 
 impl<R: Storable> Replay<R> {
-    fn of(path: &Path, file: &File) -> Result<Replay<R>, Error> {
+    fn of(path: &Path, file: &File, lag: u64) -> Result<Replay<R>, Error> {
         let length = file.metadata().map_err(Error::io("read", path))?.len();
         let mut bytes = BufReader::new(file);
         let mut read = |into: &mut [u8]| bytes.read_exact(into).map_err(Error::io("read", path));
@@ -359,7 +385,8 @@ impl<R: Storable> Replay<R> {
                     // Made longer ahead of its use.
                     break;
                 }
-                if let Some(next) = salt.find(&rest, offset + HEAD as u64) {
+                let behind = (HEAD + bytes_used(&rest)) as u64;
+                if let Some(next) = salt.find(&rest, offset + HEAD as u64).filter(|_| behind > lag) {
                     return Err(damaged(
                         offset,
                         &format!("no frame begins here, but one does at byte {next}"),
@@ -379,7 +406,8 @@ impl<R: Storable> Replay<R> {
                 // A crash tears the last frame only: nothing but zeros is behind it.
                 let mut rest = vec![0; ((left - whole) as usize).min(PAYLOAD_MAX)];
                 read(&mut rest)?;
-                if !is_zeros(&rest) {
+                let behind = (HEAD + head.length + bytes_used(&rest)) as u64;
+                if !is_zeros(&rest) && behind > lag {
                     return Err(damaged(offset, "a frame does not match its checksum"));
                 }
                 replay.cut = torn;
@@ -426,7 +454,12 @@ impl<R: Storable> Entry<R> {
 }
 
 fn is_zeros(bytes: &[u8]) -> bool {
-    bytes.iter().all(|&byte| byte == 0)
+    bytes_used(bytes) == 0
+}
+
+/// How many bytes there are up to the last that is not zero.
+fn bytes_used(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
 }
 
 fn lock(folder: &Path) -> Result<File, Error> {

@@ -72,6 +72,52 @@ fn journal_that_grows_ahead_is_as_long_as_before_after_a_sync_and_reads_back() {
 }
 
 #[test]
+fn power_cut_takes_of_a_journal_that_lags_what_was_not_synced_and_damage_further_back_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    let mut journal = Journal::open_lagging(folder.path()).unwrap().journal;
+    let mut write = |number: u32| {
+        journal.save(&Note(number)).unwrap();
+        journal.write().unwrap();
+        journal.bytes() as usize
+    };
+    let ends: Vec<usize> = (1..=5).map(&mut write).collect();
+    let written = fs::read(&path).unwrap();
+    let lost = |from: usize, to: usize| {
+        let mut bytes = written.clone();
+        bytes[from..to].fill(0);
+        fs::write(&path, &bytes).unwrap();
+    };
+    // The third frame never reached the disk, those after it did.
+    lost(ends[1], ends[2]);
+    drop(journal);
+    assert!(matches!(Journal::<Note>::open(folder.path()), Err(Error::Damaged { .. })));
+    let opened = Journal::<Note>::open_lagging(folder.path()).unwrap();
+    assert_eq!(opened.records, [Note(1), Note(2)]);
+    assert_eq!(opened.cut.map(|cut| cut.offset), Some(ends[1] as u64));
+    drop(opened);
+    // Of the fourth only a part did.
+    lost(ends[3] - 1, ends[3]);
+    let opened = Journal::<Note>::open_lagging(folder.path()).unwrap();
+    assert_eq!(opened.records, [1, 2, 3].map(Note));
+
+    // More than can be behind was written after it.
+    let mut journal = opened.journal;
+    let first = journal.bytes() as usize;
+    let mut number = 10;
+    while journal.bytes() < first as u64 + LAG_MAX + 100 {
+        number += 1;
+        journal.save(&Note(number)).unwrap();
+        journal.write().unwrap();
+    }
+    drop(journal);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[first + HEAD] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert!(matches!(Journal::<Note>::open_lagging(folder.path()), Err(Error::Damaged { .. })));
+}
+
+#[test]
 fn damage_is_not_copied_by_compaction() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal");

@@ -1,14 +1,14 @@
 //! The one thread that decides: what is started, what is stopped, what has ended and who is told.
 //!
 //! ```text
-//!           Start: on disk, then forked         its leader has ended: the rest of its tree is killed
-//!  unknown ───────────────────────────▶ runs ──────────────────────────────────────────────────────▶ ended, on disk,
+//!           Start: written, then forked         its leader has ended: the rest of its tree is killed
+//!  unknown ───────────────────────────▶ runs ──────────────────────────────────────────────────────▶ ended, written,
 //!                                        │ Stop, or its limit: TERM      ▲                            then told
 //!                                        └────▶ may tidy up ─────────────┘ gone, or KILL after the grace
 //! ```
 //!
-//! A *turn* takes all that has come, as the driver's does, and makes what it wrote durable by one sync; then it forks
-//! and tells. A ledger that fails ends the supervisor, and with it every task: what is not on disk did not happen.
+//! A *turn* takes all that has come, as the driver's does, and writes what follows from it; then it forks and tells. A
+//! ledger that fails ends the supervisor, and with it every task: what is not written did not happen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
@@ -34,8 +34,6 @@ use super::{Event, TASKS_MAX, ended, output, survey, system};
 use crate::clock::Clock;
 use crate::store;
 
-/// The least time between two syncs: a busy supervisor makes fewer and larger groups; one that is not waits for nothing.
-const PACE: Duration = Duration::from_millis(1);
 /// How often outputs are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a supervisor without daemon and tasks stays: all that it knows is on disk.
@@ -62,14 +60,12 @@ pub(super) struct Keeper {
     groups: BTreeMap<Pid, Task>,
     /// When something is to be done about a task.
     alarms: BTreeSet<(Instant, Task)>,
-    /// To be forked once the ledger is durable.
+    /// To be forked once the ledger is written.
     starts: Vec<(Order, Grant)>,
     /// To be told then.
     news: Vec<(u64, Ended)>,
     /// Says how old an end is.
     clock: Clock,
-    /// When something was last made durable.
-    synced: Instant,
     /// When outputs were looked at last.
     looked: Instant,
     /// Since when nobody needs us.
@@ -137,7 +133,6 @@ impl Keeper {
             starts: Vec::new(),
             news: Vec::new(),
             clock: Clock::new(),
-            synced: Instant::now(),
             looked: Instant::now(),
             idle_since: Some(Instant::now()),
         }
@@ -151,7 +146,6 @@ impl Keeper {
                 Some(at) => inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
             }
             .ok();
-            std::thread::sleep(PACE.saturating_sub(self.synced.elapsed()));
             let mut left = TURN_MAX;
             while let Some(event) = next {
                 self.on_event(event)?;
@@ -170,7 +164,7 @@ impl Keeper {
         let look = if self.tasks.is_empty() { None } else { Some(self.looked + LOOK) };
         let alarm = self.alarms.first().map(|alarm| alarm.0);
         let leave = self.idle_since.map(|since| since + LINGER);
-        [look, alarm, leave].into_iter().flatten().min()
+        [look, alarm, leave, self.ledger.sync_at()].into_iter().flatten().min()
     }
 
     fn on_event(&mut self, event: Event) -> Result<(), store::Error> {
@@ -196,9 +190,7 @@ impl Keeper {
         self.bury()?;
         self.forget()?;
 
-        if self.ledger.sync()? {
-            self.synced = Instant::now();
-        }
+        self.ledger.write()?;
         for (order, grant) in self.starts.drain(..) {
             self.spawner.start(order, grant);
         }

@@ -1,10 +1,13 @@
-//! What the supervisor has on disk: every task is in it before it is forked, and its end before anybody is told.
+//! What the supervisor has written: every task is in it before it is forked, and its end before anybody is told.
 //!
-//! Tasks that come or end together share one sync, as in a node's journal. A record file of its own for each end would
-//! cost two syncs a task.
+//! Written is what survives the death of the supervisor: the system has it. A power cut ends all tasks as well, and may
+//! take the last moments of the ledger with it. A task that is then unknown here is said to be lost, as is one that had
+//! begun; whoever was told of an end has that on a disk of its own. So nobody waits for a sync, which comes
+//! [later](LAG), for many at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use shoal_model::{Span, Time};
 use shoal_protocols::node::Task;
@@ -17,6 +20,9 @@ pub const ENDED_MAX: usize = 10_000;
 /// How long one is remembered at most.
 pub const ENDED_FOR: Span = Span::from_hours(14 * 24);
 
+/// How long what is written may not be durable.
+const LAG: Duration = Duration::from_millis(100);
+
 /// How much longer the file is made at once: some thousands of tasks start and end before a sync has to do so.
 const AHEAD: u64 = 512 << 10;
 
@@ -27,18 +33,19 @@ pub(super) struct Ledger {
     tasks: BTreeMap<Task, Option<Ended>>,
     /// Those that have ended, the oldest first.
     ended: BTreeSet<(Time, Task)>,
-    written: bool,
+    /// Since when something is not durable.
+    behind: Option<Instant>,
 }
 
 impl Ledger {
     /// Opens the ledger; nobody else can while it lives.
     pub fn open(folder: &Path) -> Result<Ledger, store::Error> {
-        let mut opened = journal::Journal::<Entry>::open(folder)?;
+        let mut opened = journal::Journal::<Entry>::open_lagging(folder)?;
         opened.journal.grow_ahead(AHEAD);
         let tasks: BTreeMap<_, _> =
             opened.records.into_iter().map(|entry| (entry.task, entry.ended)).collect();
         let ended = tasks.values().flatten().map(|ended| (ended.at, ended.task)).collect();
-        Ok(Ledger { journal: opened.journal, tasks, ended, written: false })
+        Ok(Ledger { journal: opened.journal, tasks, ended, behind: None })
     }
 
     /// What is known of a task: `None` if nothing, `Some(None)` if it has begun.
@@ -52,17 +59,15 @@ impl Ledger {
         open.map(|(&task, _)| task).collect()
     }
 
-    /// Writes that a task is to be started; it may be once [`Ledger::sync`] has returned.
+    /// Notes that a task is to be started; it may be once [`Ledger::write`] has returned.
     pub fn begin(&mut self, task: Task) -> Result<(), store::Error> {
-        self.written = true;
         self.journal.save(&Entry { task, ended: None })?;
         self.tasks.insert(task, None);
         Ok(())
     }
 
-    /// Writes how a task ended.
+    /// Notes how a task ended.
     pub fn end(&mut self, ended: Ended) -> Result<(), store::Error> {
-        self.written = true;
         let (at, task) = (ended.at, ended.task);
         self.journal.save(&Entry { task, ended: Some(ended.clone()) })?;
         self.tasks.insert(task, Some(ended));
@@ -82,20 +87,32 @@ impl Ledger {
     /// Forgets a task of which nothing is left.
     pub fn forget(&mut self, task: Task) -> Result<(), store::Error> {
         if self.tasks.remove(&task).is_some() {
-            self.written = true;
             self.journal.erase(&task)?;
         }
         Ok(())
     }
 
-    /// Makes all that was written durable, and says whether there was anything.
-    pub fn sync(&mut self) -> Result<bool, store::Error> {
-        let written = std::mem::take(&mut self.written);
-        if written {
-            self.journal.sync()?;
-            self.journal.tidy()?;
+    /// Writes all that was noted, and makes durable what has waited for that long enough.
+    pub fn write(&mut self) -> Result<(), store::Error> {
+        if self.journal.write()? {
+            self.behind.get_or_insert_with(Instant::now);
         }
-        Ok(written)
+        if self.sync_at().is_some_and(|at| at <= Instant::now()) {
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// When [`Ledger::write`] is to be called even if nothing is noted.
+    pub fn sync_at(&self) -> Option<Instant> {
+        self.behind.map(|since| since + LAG)
+    }
+
+    /// Makes all of it durable.
+    pub fn sync(&mut self) -> Result<(), store::Error> {
+        self.journal.sync()?;
+        self.behind = None;
+        self.journal.tidy()
     }
 }
 
@@ -126,7 +143,7 @@ mod tests {
             ledger.begin(task(number)).unwrap();
         }
         ledger.end(ended(2)).unwrap();
-        ledger.sync().unwrap();
+        ledger.write().unwrap();
         ledger.begin(task(3)).unwrap();
         assert!(matches!(Ledger::open(folder.path()), Err(store::Error::Locked(_))));
 
@@ -134,7 +151,7 @@ mod tests {
         let ledger = Ledger::open(folder.path()).unwrap();
         assert_eq!(ledger.get(task(1)), Some(None));
         assert_eq!(ledger.get(task(2)), Some(Some(&ended(2))));
-        assert_eq!(ledger.get(task(3)), None, "it was not durable, so it was not forked");
+        assert_eq!(ledger.get(task(3)), None, "it was not written, so it was not forked");
         assert_eq!(ledger.open_tasks(), [task(1)]);
     }
 
