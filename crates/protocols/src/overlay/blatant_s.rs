@@ -421,8 +421,13 @@ impl BlatantS {
     /// Whether a link closes a ring of at most D + 1 links, and is the one of it that comes last in the order of all
     /// links. An order that all share keeps two cuts from meeting: what is left of every ring holds it together.
     fn closes_ring(&self, graph: &Graph, node: NodeId) -> bool {
-        let Some(way) = graph.way_round(node, self.config.bound) else { return false };
         let own = place(self.me, node);
+        // A ring goes on at both ends: it need not be looked for where all links that it could go on by come later.
+        let goes_on = |from, to| graph.links_of(from).any(|next| next != to && place(from, next) < own);
+        if !goes_on(self.me, node) || !goes_on(node, self.me) {
+            return false;
+        }
+        let Some(way) = graph.way_round(node, self.config.bound) else { return false };
         way.windows(2).all(|link| place(link[0], link[1]) < own)
     }
 

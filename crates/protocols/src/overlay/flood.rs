@@ -66,30 +66,25 @@ impl Seen {
 /// The most neighbours that are looked at.
 const LOOKED_AT_MAX: usize = 64;
 
-/// Says something to at most `fan_out` of these, chosen at random, but not to who said it or who began it.
+/// Draws whom to say something to: at most `fan_out` of these, but not who said it or who began it. They are written over
+/// what is in `told`, since floods are frequent.
 pub fn spread(
     neighbours: impl Iterator<Item = NodeId>,
     not: [NodeId; 2],
     fan_out: usize,
     chance: &mut Chance,
-    mut say: impl FnMut(NodeId),
-) -> usize {
-    let mut known = [NodeId(0); LOOKED_AT_MAX];
-    let mut count = 0;
-    for node in neighbours.take(LOOKED_AT_MAX) {
-        known[count] = node;
-        count += usize::from(node != not[0] && node != not[1]);
-    }
-    let said = fan_out.min(count);
-    for drawn in 0..said {
-        // The last ones need no draw if all are taken.
-        if said < count {
-            let pick = chance.random_range(drawn as u32..count as u32) as usize;
-            known.swap(drawn, pick);
+    told: &mut Vec<NodeId>,
+) {
+    told.clear();
+    told.extend(neighbours.take(LOOKED_AT_MAX).filter(|node| !not.contains(node)));
+    // If all are taken, none is drawn.
+    if fan_out < told.len() {
+        for drawn in 0..fan_out {
+            let pick = chance.random_range(drawn as u32..told.len() as u32) as usize;
+            told.swap(drawn, pick);
         }
-        say(known[drawn]);
+        told.truncate(fan_out);
     }
-    said
 }
 
 #[cfg(test)]
@@ -128,7 +123,8 @@ mod tests {
         for _ in 0..10_000 {
             let mut told = Vec::new();
             let not = [NodeId(3), NodeId(5)];
-            assert_eq!(spread((0..8).map(NodeId), not, 2, &mut chance, |node| told.push(node)), 2);
+            spread((0..8).map(NodeId), not, 2, &mut chance, &mut told);
+            assert_eq!(told.len(), 2);
             assert_ne!(told[0], told[1]);
             told.into_iter().for_each(|node| heard[node.0 as usize] += 1);
         }
@@ -142,7 +138,7 @@ mod tests {
     fn all_hear_where_there_are_few() {
         let mut told = Vec::new();
         let mut chance = Chance::seed_from_u64(1);
-        spread((1..4).map(NodeId), [NodeId(2); 2], 4, &mut chance, |node| told.push(node));
+        spread((1..4).map(NodeId), [NodeId(2); 2], 4, &mut chance, &mut told);
         assert_eq!(told, [NodeId(1), NodeId(3)]);
     }
 }

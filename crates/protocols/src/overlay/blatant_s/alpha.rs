@@ -31,20 +31,30 @@ impl Alpha {
                 }
                 changed
             }
-            Err(_) => {
-                if self.known.len() == self.most {
-                    let oldest = self.known.iter().enumerate().min_by_key(|(_, known)| known.at);
-                    let (place, at) = oldest.map(|(place, known)| (place, known.at)).unwrap_or_default();
-                    if at >= news.at {
-                        return false;
-                    }
-                    self.known.remove(place);
-                }
-                let place = self.known.partition_point(|known| known.node < news.node);
+            Err(place) if self.known.len() < self.most => {
                 self.known.insert(place, news.clone());
                 true
             }
+            Err(place) => self.replace_oldest(place, news),
         }
+    }
+
+    /// Puts a new one before a place, and moves only what lies between that and the one that goes.
+    fn replace_oldest(&mut self, place: usize, news: &Known) -> bool {
+        let oldest = self.known.iter().enumerate().min_by_key(|(_, known)| known.at);
+        let Some((oldest, known)) = oldest else { return false };
+        if known.at >= news.at {
+            return false;
+        }
+        let place = if oldest < place {
+            self.known[oldest..place].rotate_left(1);
+            place - 1
+        } else {
+            self.known[place..=oldest].rotate_right(1);
+            place
+        };
+        self.known[place] = news.clone();
+        true
     }
 
     /// A node that is gone.
@@ -71,5 +81,33 @@ impl Alpha {
     /// What nobody has confirmed since then.
     pub fn drop_before(&mut self, at: Time) {
         self.known.retain(|known| known.at >= at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::Shared;
+
+    #[test]
+    fn oldest_makes_room_wherever_it_is_and_the_order_stays() {
+        let known = |node: u64, at: u64| Known {
+            node: NodeId(node),
+            at: Time::from_secs(at),
+            neighbours: Shared::new(vec![]),
+        };
+        // The one that goes comes after the new one, before it, and is next to it on either side.
+        for (gone, new) in [(8, 1), (2, 9), (4, 5), (6, 5), (2, 1), (8, 9)] {
+            let mut alpha = Alpha::new(4);
+            for node in [2, 4, 6, 8] {
+                assert!(alpha.learn(&known(node, if node == gone { 10 } else { 20 + node })));
+            }
+            assert!(!alpha.learn(&known(new, 10)), "no newer than the oldest");
+            assert!(alpha.learn(&known(new, 11)));
+            let mut expected: Vec<u64> =
+                [2, 4, 6, 8].into_iter().filter(|&node| node != gone).chain([new]).collect();
+            expected.sort_unstable();
+            assert_eq!(alpha.iter().map(|known| known.node.0).collect::<Vec<_>>(), expected);
+        }
     }
 }

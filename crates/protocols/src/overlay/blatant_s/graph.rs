@@ -92,7 +92,7 @@ impl Graph {
 
     /// How far away each node is from this one, up to a distance; [`UNREACHABLE`] beyond.
     pub fn distances(&self, most: u8) -> Vec<u8> {
-        self.search(None, None, most).0
+        self.search(None, most).0
     }
 
     /// The nodes with their distances.
@@ -105,10 +105,16 @@ impl Graph {
         self.nodes.find(node).1.map_or(UNREACHABLE, |number| distances[usize::from(number)])
     }
 
+    /// Who is linked with a node, as far as is known.
+    pub fn links_of(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let row = self.nodes.find(node).1.map_or(&[][..], |number| self.row(number));
+        row.iter().map(|&other| self.nodes.nodes[usize::from(other)])
+    }
+
     /// The shortest way to a neighbour without the link to it, if it has at most so many links: all nodes of it.
     pub fn way_round(&self, neighbour: NodeId, most: u8) -> Option<Vec<NodeId>> {
         let goal = self.nodes.find(neighbour).1?;
-        let (distances, before) = self.search(Some(goal), Some((self.me, goal)), most);
+        let (distances, before) = self.search(Some(goal), most);
         if distances[usize::from(goal)] == UNREACHABLE {
             return None;
         }
@@ -121,7 +127,14 @@ impl Graph {
         Some(way)
     }
 
-    fn search(&self, goal: Option<u16>, without: Option<(u16, u16)>, most: u8) -> (Vec<u8>, Vec<u16>) {
+    fn row(&self, number: u16) -> &[u16] {
+        let at = usize::from(number);
+        &self.ends[self.begins[at] as usize..self.begins[at + 1] as usize]
+    }
+
+    /// How far away nodes are, and who comes before each on the way; up to a goal, to which the link from here does not
+    /// count.
+    fn search(&self, goal: Option<u16>, most: u8) -> (Vec<u8>, Vec<u16>) {
         let mut distances = vec![UNREACHABLE; self.nodes.nodes.len()];
         let mut before = vec![0; self.nodes.nodes.len()];
         let mut queue = Vec::with_capacity(self.nodes.nodes.len());
@@ -131,16 +144,20 @@ impl Graph {
         while let Some(&at) = queue.get(next) {
             next += 1;
             let here = distances[usize::from(at)];
-            if here >= most || goal == Some(at) {
+            if here >= most {
                 break;
             }
-            let row = self.begins[usize::from(at)] as usize..self.begins[usize::from(at) + 1] as usize;
-            for &to in &self.ends[row] {
-                if distances[usize::from(to)] == UNREACHABLE && Some((at, to)) != without {
-                    distances[usize::from(to)] = here + 1;
-                    before[usize::from(to)] = at;
-                    queue.push(to);
+            for &to in self.row(at) {
+                if distances[usize::from(to)] != UNREACHABLE || (here == 0 && Some(to) == goal) {
+                    continue;
                 }
+                distances[usize::from(to)] = here + 1;
+                before[usize::from(to)] = at;
+                // Nothing that comes later is nearer, and the last steps are most of the work.
+                if Some(to) == goal {
+                    return (distances, before);
+                }
+                queue.push(to);
             }
         }
         (distances, before)

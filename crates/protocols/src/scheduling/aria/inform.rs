@@ -64,7 +64,7 @@ impl Aria {
         self.seen.note(ask.flood());
         let mut told = Vec::new();
         let fan_out = usize::from(self.config.inform_fan_out);
-        spread(here.overlay.neighbours(), [ctx.me; 2], fan_out, ctx.chance, |node| told.push(node));
+        spread(here.overlay.neighbours(), [ctx.me; 2], fan_out, ctx.chance, &mut told);
         for &node in &told {
             ctx.send(node, Message::Inform(ask.clone(), 1));
         }

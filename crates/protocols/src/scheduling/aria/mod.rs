@@ -177,6 +177,8 @@ pub struct Aria {
     done: BTreeSet<(JobId, Epoch)>,
     local: Local,
     seen: Seen,
+    /// Room for those who are told next; empty between.
+    told: Vec<NodeId>,
     /// This node's place in the period of INFORMs.
     phase: Span,
     /// Whether the next INFORM is due already.
@@ -213,6 +215,7 @@ impl Aria {
             done: BTreeSet::new(),
             local: Local::new(&config, me, machine),
             seen: Seen::default(),
+            told: Vec::new(),
             phase: Span::ZERO,
             informing: false,
             turn_at: None,
@@ -338,14 +341,9 @@ impl Aria {
         if hops >= most {
             return;
         }
-        let mut told = [NodeId(0); 64];
-        let mut count = 0;
         let not = [from, ask.from];
-        spread(here.overlay.neighbours(), not, usize::from(fan_out).min(told.len()), ctx.chance, |node| {
-            told[count] = node;
-            count += 1;
-        });
-        for &node in &told[..count] {
+        spread(here.overlay.neighbours(), not, usize::from(fan_out), ctx.chance, &mut self.told);
+        for node in self.told.drain(..) {
             let ask = ask.clone();
             ctx.send(
                 node,
