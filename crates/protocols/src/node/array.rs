@@ -32,6 +32,8 @@ pub(super) struct Progress {
     last: Option<u32>,
     /// Those that were launched and have not ended, with their ids: an id is a hash, and all of them are looked at often.
     open: BTreeMap<u32, JobId>,
+    /// Those launched that had no place when they were last looked at: few, where all that are open are many.
+    looking: Vec<JobId>,
     /// How many have ended.
     ended: u32,
     /// How the first of them ended that did not finish.
@@ -66,10 +68,16 @@ impl Work {
         Some((self.arrays.get(&job)?.ended, self.array(job)?.tasks()))
     }
 
-    /// How many jobs of an array look for places.
-    fn seeking(&self, array: JobId) -> usize {
-        let open = self.arrays.get(&array).into_iter().flat_map(|progress| progress.open.values());
-        open.filter(|&&job| self.is_seeking(job)).count()
+    /// How many jobs of an array look for their first place. Those that look for another one do so anyway.
+    fn seeking(&mut self, array: JobId) -> usize {
+        let Some(progress) = self.arrays.get_mut(&array) else { return 0 };
+        let mut looking = std::mem::take(&mut progress.looking);
+        looking.retain(|&job| self.is_seeking(job));
+        let seeking = looking.len();
+        if let Some(progress) = self.arrays.get_mut(&array) {
+            progress.looking = looking;
+        }
+        seeking
     }
 
     fn is_seeking(&self, job: JobId) -> bool {
@@ -94,6 +102,7 @@ impl Work {
             Phase::Ended(end) => progress.note(*end),
             Phase::Seeking | Phase::Placed { .. } => {
                 progress.open.insert(index, id);
+                progress.looking.push(id);
             }
         }
         Some(id)
@@ -117,12 +126,10 @@ impl Node {
         if !self.unended(array).is_some_and(|owned| owned.may_seek()) {
             return;
         }
-        let mut seeking = self.work.as_ref().map_or(0, |work| work.seeking(array));
-        while seeking < SEEKING_MAX
+        while self.work.as_mut().is_some_and(|work| work.seeking(array) < SEEKING_MAX)
             && let Some(job) = self.work.as_mut().and_then(|work| work.launch_next(array))
         {
             self.seek(job, ctx);
-            seeking += usize::from(self.work.as_ref().is_some_and(|work| work.is_seeking(job)));
         }
         let Some(work) = &self.work else { return };
         let Some((ended, jobs)) = work.progress(array) else { return };
