@@ -329,8 +329,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         ..process::Setup::new(&folder, launch)
     })?;
     let overlay = recipe.overlay();
-    let config =
-        Config { overlay: overlay.clone(), work: Some(Box::new(work(&machine, recipe, &settings, &gate))) };
+    let config = Config { overlay, work: Some(Box::new(work(&machine, recipe, &settings, &gate))) };
     let (reports, written) = (Arc::clone(&history), Arc::clone(&audit));
     let driver = Driver::<Node>::new(driver::Setup {
         me,

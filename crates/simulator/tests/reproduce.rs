@@ -212,6 +212,28 @@ fn every_claim_of_tri_pronged_is_found_once_and_threads_change_nothing() {
 }
 
 #[test]
+fn what_goes_beyond_tri_pronged_is_drawn_and_takes_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("small.swf");
+    let job = |id: u32| {
+        let (at, run, cores) = (id * 90, 300 + id * 7, 1 + id % 4);
+        format!("{id} {at} 0 {run} {cores} -1 204800 {cores} -1 -1 1 1 1 -1 -1 -1 -1 -1\n")
+    };
+    fs::write(&file, (1..=80).map(job).collect::<String>()).unwrap();
+    let settings = Settings { trace: Some(file.clone()), ..only("tri-pronged/beyond") };
+    let report = Reproduction::prepare(Paper::TriPronged, &settings).unwrap().carry_out(&|_| {}).unwrap();
+    assert!(report.findings.iter().all(|finding| finding.holds.is_some()), "each claim is judged");
+    let figures: Vec<&str> = report.figures.iter().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(figures, ["beyond-long", "beyond-light", "beyond-scale", "beyond-trace", "beyond-estimates"]);
+    assert_eq!(report.sheets.len(), 5);
+    assert!(report.about.iter().any(|(_, what)| what.contains("60 jobs of small.swf")), "{:?}", report.about);
+
+    let settings = Settings { trace: Some(file), ..only("tri-pronged/fig3") };
+    let error = Reproduction::prepare(Paper::TriPronged, &settings).err().unwrap().to_string();
+    assert!(error.contains("leave --trace out"), "{error}");
+}
+
+#[test]
 fn every_id_of_proactive_is_found_once_and_threads_change_nothing() {
     let whole = whole(Paper::Proactive, "proactive/fig1/800x64");
     for named in ["fig1-800x64", "fig1-800x128", "fig1-10000x64", "fig1-10000x128"] {

@@ -98,6 +98,7 @@ fn needing_luck() -> Vec<Message> {
         bar: 2,
         load: [1, 2, 3, 4],
         required: 5_000,
+        backlog: Some(Span::from_secs(9)),
     };
     let claim = can::Claim { zone: can::Zone::WHOLE.cut(2, 77).1, version: 9 };
     let balloon =

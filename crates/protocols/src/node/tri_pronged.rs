@@ -1,6 +1,6 @@
 //! The recipe `tri-pronged` in the node: places are found in a CAN, and who has a job is told as with `aria`.
 
-use shoal_model::{Amount, Machine, NodeId};
+use shoal_model::{Amount, Machine, NodeId, Span, Time};
 
 use super::message::Event;
 use super::{Node, Recipe, Work};
@@ -38,7 +38,7 @@ impl Prongs {
     }
 
     /// What others are told of this node's work.
-    fn vitals(&self) -> Vitals {
+    fn vitals(&self, now: Time) -> Vitals {
         let queue = self.aria.queue();
         let capacity = &self.machine.capacity;
         let taken = capacity.minus(queue.free());
@@ -59,7 +59,18 @@ impl Prongs {
             bar: queue.bar(),
             load,
             required,
+            backlog: self.prongs.counts_estimates().then(|| self.backlog(now)),
         }
+    }
+
+    /// How long the cores would take for all that runs and waits here.
+    fn backlog(&self, now: Time) -> Span {
+        let work = self.aria.queue().work(now);
+        let sum = work.fold(0u128, |sum, (span, amount)| {
+            sum + u128::from(span.as_micros()) * u128::from(amount.cores.get())
+        });
+        let cores = u128::from(self.machine.capacity.cores.get().max(1));
+        Span::from_micros(u64::try_from(sum / cores).unwrap_or(u64::MAX))
     }
 }
 
@@ -118,7 +129,7 @@ impl Node {
         let changes = Some(recipe.aria.changes());
         let changed = std::mem::replace(&mut recipe.told, changes) != changes;
         if changed {
-            can.describe(recipe.vitals());
+            can.describe(recipe.vitals(ctx.now));
             let heard = ctx.layer(|ctx| can.move_balloon(ctx));
             assert!(heard.is_empty(), "a balloon moves without a word to its node");
         }

@@ -5,6 +5,10 @@
 //! everybody ahead of it has been overtaken once more. So in a queue that is fed at its tail counters never grow along
 //! it: only who waited already when the first was first overtaken can overtake it, and each of them once.
 //!
+//! Where users say how long their jobs will take, this can be used as in EASY: a job with an estimate then overtakes only if
+//! it will have ended when the first can start, or leaves room for it. That leaves fewer who may overtake, and changes
+//! nothing of the above.
+//!
 //! A job can bring its counter and the time of its entry from another node, and can have come to start at once: then it
 //! overtakes everybody here.
 
@@ -81,12 +85,14 @@ pub(super) struct Backfill<K, A> {
     pub(super) waiting: Vec<Task<K, A>>,
     /// What is kept for jobs that are on their way here.
     held: A,
+    /// Whether estimates count.
+    estimates: bool,
 }
 
 impl<K: Copy + Ord, A: Shares> Backfill<K, A> {
-    pub(super) fn new(capacity: A) -> Backfill<K, A> {
+    pub(super) fn new(capacity: A, estimates: bool) -> Backfill<K, A> {
         let running = Running::new(capacity.clone());
-        Backfill { capacity, running, waiting: Vec::new(), held: A::default() }
+        Backfill { capacity, running, waiting: Vec::new(), held: A::default(), estimates }
     }
 
     pub(super) fn arrive(&mut self, task: Task<K, A>) {
@@ -123,7 +129,7 @@ impl<K: Copy + Ord, A: Shares> Backfill<K, A> {
             while self.waiting.first().is_some_and(|first| self.fits(&first.amount)) {
                 self.start_one(0, now, started);
             }
-            let Some(best) = self.best() else { return };
+            let Some(best) = self.best(now) else { return };
             for ahead in &mut self.waiting[..best] {
                 ahead.wish.overtaken = ahead.wish.overtaken.saturating_add(1);
             }
@@ -151,8 +157,16 @@ impl<K: Copy + Ord, A: Shares> Backfill<K, A> {
     }
 
     /// Who may overtake the first, and is best for the machine.
-    fn best(&self) -> Option<usize> {
-        let bar = self.waiting.first()?.wish.overtaken;
+    fn best(&self, now: Time) -> Option<usize> {
+        let first = self.waiting.first()?;
+        let bar = first.wish.overtaken;
+        let shadow = self.estimates.then(|| self.running.fits_at(now, &first.amount));
+        let shadow = shadow.map(|(time, free)| (time, free.minus(&first.amount)));
+        let delays = |task: &Task<K, A>| {
+            shadow.as_ref().is_some_and(|(time, extra)| {
+                task.wish.estimated && now + task.limit > *time && !task.amount.fits_in(extra)
+            })
+        };
         let components = self.capacity.components();
         let fullness = |task: &Task<K, A>| {
             misfit(&used_with(&self.capacity, self.running.free(), &task.amount), components)
@@ -161,7 +175,7 @@ impl<K: Copy + Ord, A: Shares> Backfill<K, A> {
             .iter()
             .enumerate()
             .skip(1)
-            .filter(|(_, task)| task.wish.overtaken >= bar && self.fits(&task.amount))
+            .filter(|(_, task)| task.wish.overtaken >= bar && self.fits(&task.amount) && !delays(task))
             .min_by_key(|&(at, task)| (fullness(task), at))
             .map(|(at, _)| at)
     }
@@ -270,15 +284,48 @@ mod tests {
         assert_eq!(counters(&queue).iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 3, 2]);
     }
 
+    #[test]
+    fn job_with_an_estimate_overtakes_only_if_the_first_is_not_delayed() {
+        let estimated = |id: usize, cores: u32, secs: u64| {
+            let wish = Wish { estimated: true, ..Wish::default() };
+            Task { wish, ..Task::new(id, resources((cores, 1, 1)), Span::from_secs(secs)) }
+        };
+        // The first can start at 100 s, with three cores to spare.
+        for (cores, secs, may) in [(4, 100, true), (4, 101, false), (3, 5_000, true), (4, 5_000, false)] {
+            for policy in [Policy::Backfill, Policy::BackfillEstimates] {
+                let mut queue = Queue::new(policy, resources((8, 8, 8)));
+                queue.arrive(Time::ZERO, estimated(0, 4, 100)).unwrap();
+                assert_eq!(start(&mut queue), [0]);
+                queue.arrive(Time::ZERO, estimated(1, 5, 50)).unwrap();
+                queue.arrive(Time::ZERO, estimated(2, cores, secs)).unwrap();
+                let overtakes = start(&mut queue) == [2];
+                assert_eq!(
+                    overtakes,
+                    may || policy == Policy::Backfill,
+                    "{cores} cores for {secs} s, {policy}"
+                );
+                if policy == Policy::BackfillEstimates {
+                    let then = Time::from_secs(100);
+                    assert!(queue.finish(then, 0) && (secs > 100 || queue.finish(then, 2)));
+                    let mut started = Vec::new();
+                    queue.start(then, &mut started);
+                    assert_eq!(started.first(), Some(&1), "it starts when it could have without the other");
+                }
+            }
+        }
+    }
+
     /// Arrivals at the tail and ends, in any order.
     #[derive(Clone, Debug)]
     enum Step {
-        Arrive((u32, u64, u64)),
+        Arrive((u32, u64, u64), Option<u64>),
         End(Option<prop::sample::Index>),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let arrive = (1u32..=8, 0u64..=8, 0u64..=8).prop_map(Step::Arrive);
+        let estimate = prop::option::of(1u64..=200);
+        let arrive = ((1u32..=8, 0u64..=8, 0u64..=8), estimate)
+            .prop_map(|(amount, estimate)| Step::Arrive(amount, estimate));
         let step = prop_oneof![2 => arrive, 1 => any::<prop::sample::Index>().prop_map(|which| Step::End(Some(which)))];
         prop::collection::vec(step, 1..80)
     }
@@ -288,8 +335,12 @@ mod tests {
 
         /// P1 to P3, and that all jobs start while others end.
         #[test]
-        fn nobody_starves_and_counters_never_grow_along_the_queue(steps in steps()) {
-            let mut queue = queue();
+        fn nobody_starves_and_counters_never_grow_along_the_queue(
+            steps in steps(),
+            estimates in any::<bool>(),
+        ) {
+            let policy = if estimates { Policy::BackfillEstimates } else { Policy::Backfill };
+            let mut queue = Queue::new(policy, resources((8, 8, 8)));
             let mut running: Vec<usize> = Vec::new();
             let mut next = 0;
             // Who waited behind a job when it was first overtaken: nobody else may overtake it.
@@ -297,8 +348,11 @@ mod tests {
             let drain = (0..200).map(|_| Step::End(None));
             for step in steps.into_iter().chain(drain) {
                 match step {
-                    Step::Arrive(amount) => {
-                        arrive(&mut queue, next, amount);
+                    Step::Arrive(amount, estimate) => {
+                        let wish = Wish { estimated: estimate.is_some(), ..Wish::default() };
+                        let limit = Span::from_secs(estimate.unwrap_or(60));
+                        let task = Task { wish, ..Task::new(next, resources(amount), limit) };
+                        queue.arrive(Time::ZERO, task).unwrap();
                         next += 1;
                     }
                     Step::End(which) if !running.is_empty() => {

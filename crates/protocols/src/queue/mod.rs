@@ -70,6 +70,8 @@ pub enum Policy {
     Reservation,
     /// Whoever fits, and was overtaken as often as the first in the queue, may overtake.
     Backfill,
+    /// The same; but whose running time was estimated may not delay the first in the queue.
+    BackfillEstimates,
 }
 
 /// A name that no policy has.
@@ -108,6 +110,8 @@ pub struct Wish {
     pub overtaken: u32,
     /// To start at once, past all others.
     pub at_once: bool,
+    /// To be taken by its limit, which its user has estimated.
+    pub estimated: bool,
 }
 
 impl<K, A> Task<K, A> {
@@ -147,7 +151,7 @@ enum Discipline<K, A> {
 
 impl Policy {
     /// Every policy.
-    pub const ALL: [Policy; 8] = [
+    pub const ALL: [Policy; 9] = [
         Policy::Fcfs,
         Policy::Easy,
         Policy::Conservative,
@@ -156,6 +160,7 @@ impl Policy {
         Policy::Priority,
         Policy::Reservation,
         Policy::Backfill,
+        Policy::BackfillEstimates,
     ];
 
     /// What it is called in scenarios and on the command line.
@@ -169,6 +174,7 @@ impl Policy {
             Policy::Priority => "priority",
             Policy::Reservation => "reservation",
             Policy::Backfill => "backfill",
+            Policy::BackfillEstimates => "backfill-estimates",
         }
     }
 }
@@ -184,7 +190,8 @@ impl<K: Copy + Ord, A: Shares> Queue<K, A> {
             Policy::Edf => Discipline::Sorted(Sorted::new(By::Deadline, capacity.clone())),
             Policy::Priority => Discipline::Sorted(Sorted::new(By::Priority, capacity.clone())),
             Policy::Reservation => Discipline::Conservative(Conservative::new(capacity.clone(), true)),
-            Policy::Backfill => Discipline::Backfill(Backfill::new(capacity.clone())),
+            Policy::Backfill => Discipline::Backfill(Backfill::new(capacity.clone(), false)),
+            Policy::BackfillEstimates => Discipline::Backfill(Backfill::new(capacity.clone(), true)),
         };
         Queue { capacity, sharers: 0, discipline }
     }
@@ -292,6 +299,12 @@ impl<K: Copy + Ord, A: Shares> Queue<K, A> {
             | Discipline::Conservative(_)
             | Discipline::Sorted(_) => {}
         }
+    }
+
+    /// What is left to do: how long each job will still take if it runs exactly to its limit, and what it has or wants.
+    pub fn work(&self, now: Time) -> impl Iterator<Item = (Span, &A)> {
+        let running = self.running_jobs().by_end().map(move |(end, amount)| (end.since(now), amount));
+        running.chain(self.waiting().map(|task| (task.limit, &task.amount)))
     }
 
     /// What no running job has.

@@ -55,7 +55,7 @@ pub struct TraceJob {
     pub requested: Span,
     /// The number it has in the trace; copies made by scaling share it.
     pub id: i64,
-    /// Memory wanted, KiB per processor, where known.
+    /// Memory wanted, or else used, KiB per processor, where known.
     pub memory_kib: Option<NonZeroU64>,
     /// Nodes wanted.
     pub width: u32,

@@ -52,6 +52,8 @@ pub(crate) fn parse(line: &[u8]) -> Result<Record, Fault> {
         let index = column - 1;
         Number { field: Field { column, name: NAMES[index], text: texts[index] }, value: values[index] }
     };
+    // What a job used says what it needs where nobody has said it.
+    let memory = if column(10).whole()? > 0 { column(10) } else { column(7) };
     Ok(Record {
         id: column(1).whole()?,
         submit: column(2).submit()?,
@@ -60,7 +62,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Record, Fault> {
         allocated: column(5).whole()?,
         requested_width: column(8).whole()?,
         requested: column(9).micros()?,
-        memory_kib: column(10).whole()?,
+        memory_kib: memory.whole().unwrap_or(-1),
         status: column(11).whole()?,
         user: column(12).label()?,
         group: column(13).label()?,
@@ -129,6 +131,14 @@ mod tests {
             fault(&GOOD.replace(" 8 ", " 2.5 ")),
             "field 8 (processors requested): `2.5` is out of range: a whole number"
         );
+    }
+
+    #[test]
+    fn memory_is_what_was_asked_for_or_else_what_was_used() {
+        let memory = |line: String| parse(line.as_bytes()).unwrap().memory_kib;
+        assert_eq!(memory(GOOD.replace("12.50 -1", "12.50 512")), 2048);
+        assert_eq!(memory(GOOD.replace("12.50 -1", "12.50 512").replace("2048", "-1")), 512);
+        assert_eq!(memory(GOOD.replace("12.50 -1", "12.50 0.5").replace("2048", "-1")), -1);
     }
 
     #[test]

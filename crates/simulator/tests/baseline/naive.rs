@@ -25,7 +25,12 @@ pub fn starts(baseline: Baseline, nodes: u32, jobs: &[Job]) -> Vec<u64> {
         Baseline::Queue(Policy::Easy) => Room::new(nodes, jobs).play(Room::easy),
         Baseline::Queue(Policy::Conservative) => Room::new(nodes, jobs).play(Room::conservative),
         Baseline::Queue(
-            Policy::Sjf | Policy::Edf | Policy::Priority | Policy::Reservation | Policy::Backfill,
+            Policy::Sjf
+            | Policy::Edf
+            | Policy::Priority
+            | Policy::Reservation
+            | Policy::Backfill
+            | Policy::BackfillEstimates,
         ) => {
             unreachable!("no baseline goes by these: jobs of a workload have no wishes")
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use minicbor::{CborLen, Decode, Encode};
 use shoal_model::machine::Machine;
-use shoal_model::{NodeId, Resources, Time};
+use shoal_model::{NodeId, Resources, Span, Time};
 
 use super::zone::{DIMENSIONS_MAX, Point, Zone};
 use crate::protocol;
@@ -56,6 +56,11 @@ pub struct Vitals {
     /// The cores that running and waiting jobs ask for, in thousandths.
     #[n(6)]
     pub required: u64,
+    /// How long its cores would take for all that runs and waits there, by limits and estimates; none if these do not
+    /// count.
+    #[n(7)]
+    #[cbor(default)]
+    pub backlog: Option<Span>,
 }
 
 /// What lies ahead along a dimension: sums over all nodes there, in thousandths, each counted about once.

@@ -261,7 +261,8 @@ impl Local {
     fn task(&self, id: Place, needs: &Needs, priority: i16) -> Task<Place, Resources> {
         let amount = if self.exclusive { &self.machine.capacity } else { &needs.resources };
         let estimate = needs.estimate.unwrap_or(needs.limit);
-        let wish = Wish { deadline: needs.deadline, priority, begin: needs.begin, ..Wish::default() };
+        let (deadline, begin, estimated) = (needs.deadline, needs.begin, needs.estimate.is_some());
+        let wish = Wish { deadline, priority, begin, estimated, ..Wish::default() };
         Task { wish, ..Task::new(id, amount.clone(), self.machine.speed.time_for(estimate)) }
     }
 }

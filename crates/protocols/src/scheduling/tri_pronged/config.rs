@@ -24,6 +24,9 @@ pub struct Config {
     pub searches: u8,
     /// The pause between two searches, in milliseconds.
     pub pause_ms: u32,
+    /// Whether running times are used that users have estimated: to backfill without delay for the first in a queue, and
+    /// to tell how long a queue is. The paper has none.
+    pub estimates: bool,
 }
 
 /// Which of the prongs are used: local scheduling, internode scheduling, queue balancing.
@@ -96,6 +99,7 @@ impl Default for Config {
             search_ms: 30_000,
             searches: 10,
             pause_ms: 60_000,
+            estimates: false,
         }
     }
 }
@@ -134,10 +138,17 @@ impl Config {
 
     /// How the seats that jobs have on nodes are kept: see [`crate::scheduling::aria`].
     pub fn seats(&self) -> aria::Config {
-        let policy = match self.variant {
-            Variant::Vanilla => Policy::Fcfs,
-            Variant::L | Variant::LiPush | Variant::LiPull | Variant::LiqPush | Variant::LiqPull => {
-                Policy::Backfill
+        let policy = match (self.variant, self.estimates) {
+            (Variant::Vanilla, _) => Policy::Fcfs,
+            (
+                Variant::L | Variant::LiPush | Variant::LiPull | Variant::LiqPush | Variant::LiqPull,
+                estimates,
+            ) => {
+                if estimates {
+                    Policy::BackfillEstimates
+                } else {
+                    Policy::Backfill
+                }
             }
         };
         aria::Config {

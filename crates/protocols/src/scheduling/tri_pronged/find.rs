@@ -186,7 +186,10 @@ fn standing(needs: &Needs, vitals: &Vitals) -> (u8, u64, Reverse<u32>, u64) {
         let used = used_with(capacity, &vitals.residual, &needs.resources);
         return (1, misfit(&used, capacity.components()), speed, beyond);
     }
-    let busy = vitals.required.saturating_mul(1 << 10) / u64::from(capacity.cores.get().max(1));
+    let busy = match vitals.backlog {
+        Some(backlog) => backlog.as_micros(),
+        None => vitals.required.saturating_mul(1 << 10) / u64::from(capacity.cores.get().max(1)),
+    };
     (2, busy, speed, beyond)
 }
 

@@ -163,6 +163,11 @@ impl TriPronged {
         TriPronged { config, sent: BTreeMap::new(), holds: BTreeMap::new(), pulling: None, moves: 0 }
     }
 
+    /// Whether running times are used that users have estimated.
+    pub fn counts_estimates(&self) -> bool {
+        self.config.estimates
+    }
+
     /// How many jobs it has sent away in this life.
     pub fn moves(&self) -> u64 {
         self.moves

@@ -59,6 +59,8 @@ pub struct Drawn {
     pub needs: Resources,
     /// On the baseline machine.
     pub takes: Span,
+    /// How long its user says that it takes there, if at all.
+    pub estimate: Option<Span>,
     /// At which node it is submitted.
     pub entry: u64,
 }
@@ -131,7 +133,7 @@ impl Case {
                 let half = MEAN.as_micros() / 2;
                 let takes = Span::from_micros(half + luck.random_range(0..=2 * half));
                 let entry = luck.random_range(1..=machines.len() as u64);
-                Drawn { at: Span::from_micros((at * 1e6) as u64), needs, takes, entry }
+                Drawn { at: Span::from_micros((at * 1e6) as u64), needs, takes, estimate: None, entry }
             })
             .collect()
     }
@@ -209,7 +211,7 @@ fn scaled(machines: Vec<Machine>) -> Vec<Machine> {
         .collect()
 }
 
-fn strength(machines: &[Machine]) -> f64 {
+pub fn strength(machines: &[Machine]) -> f64 {
     let of = |machine: &Machine| {
         f64::from(machine.capacity.cores.get()) * f64::from(machine.speed.thousandths()) / 1e6
     };

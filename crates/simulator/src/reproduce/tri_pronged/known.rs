@@ -68,4 +68,59 @@ pub const KNOWN: &[Known] = &[
         "h",
         "no job starves: all start, in all runs; figure: the longest wait with LIQ-PULL at 2 s",
     ),
+    claim(
+        "tri-pronged/beyond/long/best",
+        "s",
+        "in steady state (the middle 60 % of four times as many jobs) LIQ-PULL waits least of the decentralised, at gaps of 3 and 4 s (ties within 1 s count); figure: its wait at 3 s",
+    ),
+    claim(
+        "tri-pronged/beyond/long/near_cent",
+        "",
+        "and at most 1.5 times as long as CENT and 60 s; figure: its wait over that of CENT at 3 s",
+    ),
+    claim(
+        "tri-pronged/beyond/light/push",
+        "",
+        "with gaps from 4 to 16 s PUSH waits no longer than PULL (ties within 1 s do not count as shorter); figure: at how many of the ten pairs it waits at least 1 s less",
+    ),
+    claim(
+        "tri-pronged/beyond/scale/messages",
+        "",
+        "messages a minute and node do not grow with the grid at equal load per node (by at most a tenth); figure: those of the largest over those of the smallest",
+    ),
+    claim(
+        "tri-pronged/beyond/scale/wait",
+        "",
+        "nor does the mean wait until ten minutes after the last job (by at most a tenth, or 1 s); figure: that of the largest over that of the smallest",
+    ),
+    claim(
+        "tri-pronged/beyond/trace/best",
+        "s",
+        "with cores and memory as in the trace given, or in a made-up sample if none is, LIQ-PULL waits least of the decentralised (ties within 1 s count); figure: its wait",
+    ),
+    claim(
+        "tri-pronged/beyond/trace/near_cent",
+        "",
+        "and at most 1.5 times as long as CENT and 60 s; figure: its wait over that of CENT",
+    ),
+    claim(
+        "tri-pronged/beyond/estimates/exact",
+        "",
+        "where all jobs have exact estimates, L and LIQ-PULL wait less than without; figure: the wait of LIQ-PULL over that without",
+    ),
+    claim(
+        "tri-pronged/beyond/estimates/half",
+        "",
+        "the same where every second job has one; figure: the wait of LIQ-PULL over that without",
+    ),
+    claim(
+        "tri-pronged/beyond/estimates/wrong",
+        "",
+        "estimates that are wrong by up to a factor of three either way do no harm: L and LIQ-PULL wait at most a tenth longer than without; figure: the wait of LIQ-PULL over that without",
+    ),
+    claim(
+        "tri-pronged/beyond/estimates/longest",
+        "",
+        "with any of these estimates the longest wait is at most a tenth longer than without, for L and LIQ-PULL; figure: the largest of the six over that without",
+    ),
 ];

@@ -1,0 +1,165 @@
+//! A run of a grid: jobs come, and what is seen of them is kept.
+
+use std::collections::BTreeMap;
+
+use shoal_model::machine::Machine;
+use shoal_model::{Envelope, Job, JobId, NodeId, Nonce, Resources, Span, Time};
+use shoal_protocols::guard::heartbeat;
+use shoal_protocols::node::config::{self, Recipe};
+use shoal_protocols::node::{Action, Node};
+use shoal_protocols::overlay::can;
+use shoal_protocols::queue::backfill::{Shares, WHOLE};
+use shoal_protocols::scheduling::tri_pronged;
+
+use super::case::{Drawn, offered};
+use super::central;
+use super::seen::Seen;
+use crate::faults;
+use crate::grid::{self, Grid, Start};
+use crate::network::{self, latency};
+use crate::processes::computation;
+use crate::world::{Saw, Traffic};
+
+/// When the first job comes: zones are settled, and what lies ahead has been told from edge to edge.
+pub const BEGIN: Time = Time::from_secs(1_200);
+/// How often is looked.
+const LOOK: Span = Span::from_secs(120);
+/// No job is stopped before this.
+const LIMIT_LEAST: Span = Span::from_hours(24);
+/// Nor before so many times as long as it takes on the baseline machine: no machine is that slow.
+const LIMIT_TIMES: u64 = 4;
+
+/// What a run is made of.
+pub struct Setup {
+    pub seed: u64,
+    pub machines: Vec<Machine>,
+    pub recipe: tri_pronged::Config,
+    /// When the first job comes.
+    pub begin: Time,
+    /// A run is given up so long after the last job has come.
+    pub patience: Span,
+}
+
+/// One scheduler that knows everything.
+pub fn centrally(jobs: &[Drawn], machines: &[Machine]) -> Seen {
+    let starts = central::run(jobs, machines);
+    let waits = starts.iter().zip(jobs).map(|((start, _), job)| start.saturating_sub(job.at).as_secs_f64());
+    let beyond = starts.iter().zip(jobs).map(|(&(_, node), job)| beyond(job, &machines[node]));
+    let beyond = beyond.sum::<f64>() / jobs.len().max(1) as f64;
+    Seen { waits: waits.collect(), offered: offered(jobs, machines), beyond, ..Seen::default() }
+}
+
+/// Nodes that find places by themselves.
+pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
+    let Setup { begin, patience, .. } = setup;
+    let load = offered(jobs, &setup.machines);
+    let machines = setup.machines.clone();
+    let mut grid = build(setup);
+    let mut open: BTreeMap<JobId, usize> = BTreeMap::new();
+    for (number, job) in jobs.iter().enumerate() {
+        let envelope = envelope(number, job);
+        open.insert(grid.submit(begin + job.at, NodeId(job.entry), envelope), number);
+    }
+    grid.world().run_before(begin);
+    let before = sum(grid.world().traffic());
+    let mut starts: Vec<Option<(Time, NodeId)>> = vec![None; jobs.len()];
+    let last = begin + jobs.last().map_or(Span::ZERO, |job| job.at);
+    while !open.is_empty() && grid.world().now() < last + patience {
+        let until = grid.world().now() + LOOK;
+        grid.world().run_before(until);
+        for sight in grid.world().sights() {
+            if let Saw::Act(Action::Start { task, .. }) = &sight.saw
+                && let Some(number) = open.remove(&task.job)
+            {
+                starts[number] = Some((sight.at, sight.node));
+            }
+        }
+        so_far(1.0 - open.len() as f64 / jobs.len().max(1) as f64);
+    }
+    let now = grid.world().now();
+    let after = sum(grid.world().traffic());
+    let minutes = now.since(begin).as_secs_f64() / 60.0 * machines.len() as f64;
+    let moves = grid.look().nodes().filter_map(|node| grid.look().core(node).tri_pronged());
+    let moves = moves.map(tri_pronged::TriPronged::moves).sum();
+    let waits = starts
+        .iter()
+        .zip(jobs)
+        .map(|(start, job)| start.map_or(now, |(start, _)| start).since(begin + job.at).as_secs_f64());
+    let on = starts
+        .iter()
+        .zip(jobs)
+        .filter_map(|(start, job)| start.map(|(_, node)| beyond(job, &machines[node.0 as usize - 1])));
+    let on: Vec<f64> = on.collect();
+    Seen {
+        waits: waits.collect(),
+        unstarted: open.len(),
+        messages: (after.messages - before.messages) as f64 / minutes,
+        bytes: (after.bytes - before.bytes) as f64 / minutes,
+        moves,
+        beyond: on.iter().sum::<f64>() / on.len().max(1) as f64,
+        offered: load,
+        inputs: grid.look().handled(),
+    }
+}
+
+fn build(setup: Setup) -> Grid<Node> {
+    let Setup { seed, machines, recipe, .. } = setup;
+    let latency = latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 });
+    let config = grid::Config {
+        seed,
+        nodes: machines.len(),
+        network: network::Config {
+            latency,
+            loss: 0.0,
+            duplication: 0.0,
+            reorder: 0.0,
+            reorder_ms: 0.0,
+            partitions: Vec::new(),
+        },
+        faults: faults::Config::default(),
+        fsync: Span::ZERO,
+        overlay: can::Config::default().into(),
+        start: Start::Join,
+        work: config::Work {
+            machine: machines[0].clone(),
+            recipe: Recipe::TriPronged(recipe),
+            commit: Default::default(),
+            // Nobody fails here.
+            heartbeat: heartbeat::Config { watch: false, ..Default::default() },
+            limit_default: LIMIT_LEAST,
+            eager: false,
+            gate: Default::default(),
+        },
+        machines,
+        threads: 1,
+        watch: true,
+        story: false,
+    };
+    Grid::build(config).expect("a network without faults makes sense")
+}
+
+fn envelope(number: usize, drawn: &Drawn) -> Envelope {
+    let job = Job {
+        resources: drawn.needs.clone(),
+        limit: Some(LIMIT_LEAST.max(drawn.takes * LIMIT_TIMES)),
+        estimate: drawn.estimate,
+        ..computation(drawn.takes, 0)
+    };
+    let mut nonce = [0; 16];
+    nonce[..8].copy_from_slice(&(number as u64).to_be_bytes());
+    Envelope::new(job, Nonce(nonce)).expect("the job makes sense")
+}
+
+/// How much of its run node a job does not need, on average over resources.
+fn beyond(job: &Drawn, machine: &Machine) -> f64 {
+    let capacity: &Resources = &machine.capacity;
+    let used: u64 = job.needs.shares(capacity).iter().sum();
+    1.0 - used as f64 / (capacity.components().max(1) * WHOLE) as f64
+}
+
+fn sum(traffic: BTreeMap<&'static str, Traffic>) -> Traffic {
+    traffic.values().fold(Traffic { messages: 0, bytes: 0 }, |sum, one| Traffic {
+        messages: sum.messages + one.messages,
+        bytes: sum.bytes + one.bytes,
+    })
+}
