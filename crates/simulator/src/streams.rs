@@ -40,6 +40,8 @@ pub enum Purpose {
     Acquaintance = 13,
     /// The size, the faults and the jobs of a storm; index: 0.
     Storm = 14,
+    /// What a machine is like; index: the node.
+    Machines = 15,
 }
 
 /// The stream of this purpose and index under this seed.

@@ -244,4 +244,59 @@ fn every_id_of_proactive_is_found_once_and_threads_change_nothing() {
         |id: &str| whole.findings.iter().find(|finding| finding.id == id).and_then(|finding| finding.holds);
     assert_eq!(holds("proactive/fig1/10000x64"), Some(true));
     assert_eq!(holds("proactive/traffic"), Some(true));
+    // A picture says what was run, and not what the paper ran.
+    let pictures: Vec<String> = whole.figures.iter().map(|figure| figure.svg()).collect();
+    assert!(pictures.iter().all(|svg| !svg.contains("800 nodes") && !svg.contains("10000 nodes")));
+    for size in ["50 nodes", "625 nodes"] {
+        assert!(pictures.iter().any(|svg| svg.contains(size)), "no picture of {size}");
+    }
+}
+
+#[test]
+fn what_goes_beyond_the_paper_of_proactive_is_drawn_and_judged() {
+    let make = |only_ids: &str| {
+        let settings = only(only_ids);
+        Reproduction::prepare(Paper::Proactive, &settings).unwrap().carry_out(&|_| {}).unwrap()
+    };
+    let report = make("proactive/beyond");
+    let figures: Vec<&str> = report.figures.iter().map(|figure| figure.name.as_str()).collect();
+    let named = [
+        "beyond-criteria",
+        "beyond-load-wait",
+        "beyond-load-within",
+        "beyond-iterations",
+        "beyond-iterations-cost",
+        "beyond-scale",
+    ];
+    assert_eq!(figures, named);
+    assert_eq!(report.sheets.len(), 5);
+    let finding = |id: &str| {
+        let id = format!("proactive/beyond/{id}");
+        report.findings.iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("no {id}"))
+    };
+    let ours = |id: &str| finding(id).ours.unwrap_or_else(|| panic!("no figure of {id}"));
+    // However small the grid, calendars are as full as they are said to be.
+    for load in [0, 30, 60, 80] {
+        let booked = ours(&format!("load/{load}/booked"));
+        assert!((booked - f64::from(load) / 100.0).abs() < 0.1, "{load} %: {booked}");
+    }
+    // Nobody is better than who knows everything, and somebody who waits for others waits longer.
+    for aim in ["near", "fastest", "cheapest"] {
+        for variant in ["basic", "proactive"] {
+            let ratio = ours(&format!("criteria/{aim}/{variant}"));
+            assert!(ratio >= 1.0, "{aim}, {variant}: {ratio}");
+        }
+    }
+    assert!(ours("load/80/soonest/basic") > ours("load/0/soonest/basic"));
+    // As many nodes are asked in each iteration, and all at once is quicker than one after the other.
+    assert_eq!(finding("iterations/messages").holds, Some(true));
+    assert!(ours("iterations/40/at_once/seconds") < ours("iterations/40/in_turn/seconds"));
+    assert_eq!(finding("scale/traffic").holds, Some(true));
+    // A part is the same as in the whole.
+    let part = make("proactive/beyond/load");
+    assert!(part.timing.len() < report.timing.len());
+    for one in &part.findings {
+        let same = report.findings.iter().find(|other| other.id == one.id);
+        assert_eq!(format!("{one:?}"), format!("{:?}", same.unwrap()));
+    }
 }

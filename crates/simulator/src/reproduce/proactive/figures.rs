@@ -12,7 +12,7 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
 }
 
 fn figure(runs: &Runs, size: (u32, u32)) -> Picture {
-    let (nodes, wanted) = size;
+    let (nodes, wanted) = runs.run_size(size);
     let title = format!("Figure 1: {nodes} nodes, jobs of {wanted}");
     let mut figure =
         Figure::new(title, Axis::new("iteration"), Axis::new("cost beside the best centralised"))

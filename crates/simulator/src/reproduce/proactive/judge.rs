@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::case::{ALPHAS, Case, SIZES, SWEPT, Seen, Way};
+use super::case::{ALPHAS, Case, SIZES, SWEPT, Scene, Seen, Way};
 use crate::reproduce::asap::number;
 use crate::reproduce::finding::Findings;
 use crate::reproduce::sheet::Sheet;
@@ -10,19 +10,37 @@ use crate::reproduce::statistics::mean;
 
 /// All that was seen.
 pub struct Runs {
-    pub seen: BTreeMap<Case, Seen>,
+    seen: BTreeMap<Case, Seen>,
+    /// The sizes that ids name, and those that were really run.
+    sizes: BTreeMap<(u32, u32), (u32, u32)>,
 }
 
 /// A variant's name, and the runs of it by its candidates for each node wanted.
 type Named = (&'static str, fn(u8) -> Way);
 
 /// The iterations after which ratios are told.
-const AFTER: [usize; 3] = [3, 10, 20];
-const PAPER: u8 = 2;
+pub const AFTER: [usize; 3] = [3, 10, 20];
+/// The paper's candidates for each node wanted.
+pub const PAPER: u8 = 2;
 
 impl Runs {
+    pub fn new(seen: BTreeMap<Case, Seen>, run_size: impl Fn((u32, u32)) -> (u32, u32)) -> Runs {
+        let sizes = seen.keys().map(|case| (case.size, run_size(case.size))).collect();
+        Runs { seen, sizes }
+    }
+
+    /// What was seen of a run.
+    pub fn seen(&self, case: Case) -> Option<&Seen> {
+        self.seen.get(&case)
+    }
+
     fn of(&self, size: (u32, u32), way: Way) -> Option<&Seen> {
-        self.seen.get(&Case { size, way })
+        self.seen(Case { size, scene: Scene::Paper, way })
+    }
+
+    /// The size that was really run for one that an id names.
+    pub fn run_size(&self, size: (u32, u32)) -> (u32, u32) {
+        self.sizes.get(&size).copied().unwrap_or(size)
     }
 
     /// What somebody who knows everything finds: by the genetic algorithm, and at best.
@@ -163,7 +181,7 @@ impl Runs {
 }
 
 /// No judgement where there is no figure.
-fn judged(figure: f64, holds: bool) -> Option<bool> {
+pub fn judged(figure: f64, holds: bool) -> Option<bool> {
     figure.is_finite().then_some(holds)
 }
 

@@ -2,14 +2,18 @@
 //!
 //! A run is a grid of whole nodes that gossip until their views have settled, then some queries at once from random
 //! entry nodes, each for a time of its own, so that none is in another's way. Hosts lie in clusters drawn at random, or
-//! are those of a file. What the paper does not say, and how we settle it, is in `docs/protocols/proactive.md`.
+//! are those of a file. What goes beyond the paper is in `beyond`. What the paper does not say, and how we settle it, is in `docs/protocols/proactive.md`.
 
+mod aim;
+mod beyond;
+mod busy;
 mod case;
 mod central;
 mod figures;
 mod judge;
 mod known;
 mod plan;
+mod run;
 
 use super::finding::Findings;
 use super::runs::{Made, Making};
@@ -27,11 +31,19 @@ impl Plan {
         let make = |case: &case::Case, so_far: &dyn Fn(f64)| self.make(case, so_far);
         let Made { seen, timing } =
             making.all(Paper::Proactive, &self.cases, |case| self.weigh(case), make)?;
-        let runs = judge::Runs { seen };
+        let runs = judge::Runs::new(seen, |size| self.run_size(size));
         let mut findings = Findings::new(KNOWN, wanted);
-        runs.judge(&mut findings);
-        let sheets = runs.sheets();
-        let figures = figures::figures(&runs);
+        let (mut sheets, mut figures) = (Vec::new(), Vec::new());
+        if self.of_paper {
+            runs.judge(&mut findings);
+            sheets = runs.sheets();
+            figures = figures::figures(&runs);
+        }
+        for experiment in &self.experiments {
+            experiment.judge(&runs, &mut findings);
+            sheets.extend(experiment.sheets(&runs));
+            figures.extend(experiment.figures(&runs));
+        }
         let findings = findings.finish();
         Ok(Report { paper: Paper::Proactive, about: self.about, findings, sheets, figures, timing })
     }

@@ -1,43 +1,38 @@
 //! Which runs are made for what is wanted; and making them.
 
-use rand::RngExt;
-use shoal_model::{Coordinates, Envelope, Job, JobId, Machine, NodeId, Nonce, Resources, Span, Time};
-use shoal_protocols::choose::genetic;
-use shoal_protocols::node::{Node, config};
-use shoal_protocols::overlay::cyclon;
-use shoal_protocols::overlay::helpers::{self, Kind, Kinds};
-use shoal_protocols::scheduling::proactive;
+use std::collections::BTreeSet;
 
-use super::case::{ALPHAS, Case, SIZES, SWEPT, Seen, Way};
+use shoal_model::Coordinates;
+use shoal_protocols::choose::genetic;
+
+use super::beyond::Experiment;
+use super::case::{ALPHAS, Case, Manner, SIZES, SWEPT, Scene, Seen, Way};
 use super::central;
-use super::judge::name;
-use crate::grid::{Config, Grid, Start};
+use super::judge::{PAPER, name};
+use super::run::{ITERATIONS, Pace};
 use crate::network::{self, Network, latency};
 use crate::reproduce::{Error, Settings};
-use crate::streams::{Purpose, stream};
 use crate::workload::WorkloadError;
 
-/// How long nodes gossip before the first query: 40 cycles.
-const SETTLE: Time = Time::from_secs(400);
-/// How long the queries take at most.
-const QUERY: Span = Span::from_secs(900);
-/// When the first of their jobs begins, and how far apart they are: none is in another's way.
-const BEGIN: Time = Time::from_secs(7_200);
-const APART: Span = Span::from_hours(2);
-/// The candidates of the paper for each node wanted.
-const ALPHA: u8 = 2;
-/// The iterations (τ).
-const ITERATIONS: u8 = 20;
+/// The queries of a run beyond the paper: fewer, since there are many runs.
+const QUERIES_BEYOND: u32 = 10;
+/// The nodes of a grid at most in a test of the frame.
+const TINY_MAX: u32 = 1_000;
 
 /// What is run.
 pub struct Plan {
     pub cases: Vec<Case>,
+    /// Whether anything of the paper itself is wanted.
+    pub of_paper: bool,
+    pub experiments: Vec<Experiment>,
     pub about: Vec<(String, String)>,
-    /// A grid is smaller by this than the paper's.
+    /// A grid is smaller by this than the paper's, and has no more nodes than so many.
     smaller: u32,
-    queries: u32,
-    seed: u64,
-    genetic: genetic::Config,
+    nodes_max: u32,
+    pub(super) queries: u32,
+    pub(super) queries_beyond: u32,
+    pub(super) seed: u64,
+    pub(super) genetic: genetic::Config,
     latency: latency::Config,
 }
 
@@ -64,6 +59,8 @@ impl Plan {
             (false, true) => (5, 5),
             (false, false) => (1, 20),
         };
+        let nodes_max = if settings.tiny { TINY_MAX } else { u32::MAX };
+        let queries_beyond = settings.seeds.map_or(queries.min(QUERIES_BEYOND), |seeds| seeds.get());
         let queries = settings.seeds.map_or(queries, |seeds| seeds.get());
         let latency = match &settings.hosts {
             Some(file) => latency::Config::Coordinates(latency::Coordinates {
@@ -81,16 +78,19 @@ impl Plan {
                 jitter: 0.0,
             }),
         };
-        let mut cases = Vec::new();
-        let sweeps = wanted.iter().any(|id| is_swept(id));
-        for size in SIZES.into_iter().filter(|&size| wanted.iter().any(|id| needs(id, size))) {
-            cases.extend(
-                [Way::Central, Way::Basic(ALPHA), Way::Proactive(ALPHA)].map(|way| Case { size, way }),
-            );
+        let experiments: Vec<Experiment> =
+            Experiment::ALL.into_iter().filter(|one| wanted.iter().any(|id| one.finds(id))).collect();
+        let of_paper = || wanted.iter().filter(|id| !Experiment::ALL.iter().any(|one| one.finds(id)));
+        // Each run is made once, whoever needs it.
+        let mut cases: BTreeSet<Case> = experiments.iter().flat_map(|one| one.cases()).collect();
+        let scene = Scene::Paper;
+        for size in SIZES.into_iter().filter(|&size| of_paper().any(|id| needs(id, size))) {
+            let ways = [Way::Central, Way::Basic(PAPER), Way::Proactive(PAPER)];
+            cases.extend(ways.map(|way| Case { size, scene, way }));
         }
-        if sweeps {
+        if of_paper().any(|id| is_swept(id)) {
             let ways = ALPHAS.into_iter().flat_map(|alpha| [Way::Basic(alpha), Way::Proactive(alpha)]);
-            cases.extend(ways.map(|way| Case { size: SWEPT, way }));
+            cases.extend(ways.map(|way| Case { size: SWEPT, scene, way }));
         }
         let hosts = settings.hosts.as_ref().map_or_else(
             || {
@@ -99,12 +99,6 @@ impl Plan {
             },
             |file| format!("those of {}", file.display()),
         );
-        let sizes = SIZES.map(|(nodes, wanted)| format!("{} x {}", nodes / smaller, wanted / smaller.min(4)));
-        let about = vec![
-            ("grids x jobs".to_owned(), sizes.join(", ")),
-            ("hosts".to_owned(), hosts),
-            ("queries".to_owned(), format!("{queries} for each, of {ITERATIONS} iterations")),
-        ];
         // A test of the frame does not wait for good sets.
         let small = genetic::Config {
             population: 20,
@@ -114,26 +108,63 @@ impl Plan {
             ..Default::default()
         };
         let genetic = if settings.tiny { small } else { genetic::Config::default() };
-        let plan = Plan { cases, about, smaller, queries, seed: 1, genetic, latency };
+        let mut plan = Plan {
+            cases: cases.into_iter().collect(),
+            of_paper: of_paper().next().is_some(),
+            experiments,
+            about: Vec::new(),
+            smaller,
+            nodes_max,
+            queries,
+            queries_beyond,
+            seed: 1,
+            genetic,
+            latency,
+        };
         // A file that makes no sense is told before anything runs.
-        for (nodes, _) in SIZES {
-            plan.network(nodes / smaller)?;
+        let sizes: BTreeSet<(u32, u32)> = plan.cases.iter().map(|case| case.size).collect();
+        let mut told = if plan.of_paper { SIZES.to_vec() } else { Vec::new() };
+        told.extend(sizes.into_iter().filter(|size| !plan.of_paper || !SIZES.contains(size)));
+        for &size in &told {
+            plan.network(plan.run_size(size).0)?;
         }
+        let sizes = if plan.of_paper { SIZES.to_vec() } else { told };
+        let sizes = sizes.into_iter().map(|size| {
+            let (nodes, wanted) = plan.run_size(size);
+            format!("{nodes} x {wanted}")
+        });
+        let mut asked = format!("{queries} for each, of {ITERATIONS} iterations");
+        if plan.cases.iter().any(|case| case.scene != Scene::Paper) {
+            asked += &format!("; {queries_beyond} with other criteria, calendars or iterations");
+        }
+        plan.about = vec![
+            ("grids x jobs".to_owned(), sizes.collect::<Vec<_>>().join(", ")),
+            ("hosts".to_owned(), hosts),
+            ("queries".to_owned(), asked),
+        ];
         Ok(plan)
     }
 
     /// How heavy a run is, roughly.
     pub fn weigh(&self, case: &Case) -> f64 {
         let (nodes, wanted) = case.size;
-        let (gossip, choice) = (f64::from(nodes), f64::from(wanted * self.queries) * 20.0);
-        match case.way {
-            Way::Central => gossip,
-            Way::Basic(_) => gossip + choice,
-            Way::Proactive(_) => 1.2 * gossip + choice,
+        let gossip = f64::from(nodes);
+        let (queries, iterations) = match case.scene {
+            Scene::Paper => (self.queries, ITERATIONS),
+            Scene::Often(iterations, Manner::InTurn | Manner::AtOnce) => (self.queries_beyond, iterations),
+            // Whether nodes are free together has to be looked at as well.
+            Scene::Busy(..) => (self.queries_beyond.saturating_mul(3), ITERATIONS),
+        };
+        let choice = f64::from(wanted) * f64::from(queries) * f64::from(iterations);
+        match (case.way, case.scene) {
+            (Way::Central, Scene::Paper | Scene::Often(..)) => gossip,
+            (Way::Central, Scene::Busy(..)) => gossip + choice / 10.0,
+            (Way::Basic(_), _) => gossip + choice,
+            (Way::Proactive(_), _) => 1.2 * gossip + choice,
         }
     }
 
-    fn network_config(&self) -> network::Config {
+    pub(super) fn network_config(&self) -> network::Config {
         network::Config {
             latency: self.latency.clone(),
             loss: 0.0,
@@ -144,110 +175,31 @@ impl Plan {
         }
     }
 
-    fn network(&self, nodes: u32) -> Result<Network, network::Error> {
+    pub(super) fn network(&self, nodes: u32) -> Result<Network, network::Error> {
         Network::build(&self.network_config(), nodes as usize, self.seed)
+    }
+
+    /// The size that is really run for one that an id names.
+    pub fn run_size(&self, (nodes, wanted): (u32, u32)) -> (u32, u32) {
+        ((nodes / self.smaller).min(self.nodes_max), wanted / self.smaller.min(4))
     }
 
     /// Makes a run.
     pub fn make(&self, case: &Case, so_far: &dyn Fn(f64)) -> Result<Seen, Error> {
-        let (nodes, wanted) = (case.size.0 / self.smaller, case.size.1 / self.smaller.min(4));
-        let Some((variant, alpha)) = case.way.variant() else {
+        let size = self.run_size(case.size);
+        let pace = match case.scene {
+            Scene::Busy(percent, aim) => return self.busy(size, (percent, aim), case.way, so_far),
+            Scene::Often(iterations, manner) => Some(Pace { iterations, manner }),
+            Scene::Paper => None,
+        };
+        let Some(variant) = case.way.variant() else {
+            let (nodes, wanted) = size;
             let network = self.network(nodes)?;
             let places: Vec<Coordinates> =
                 (0..nodes as usize).filter_map(|node| network.place(node)).collect();
-            let found = central::closest(&places, wanted as usize, 1, self.seed);
+            let found = central::closest(&places, wanted as usize, self.seed);
             return Ok(Seen { central: Some(found), ..Seen::default() });
         };
-        let recipe = proactive::Config {
-            variant,
-            alpha,
-            iterations: ITERATIONS,
-            genetic: self.genetic,
-            helpers: helpers::Config {
-                overlays: Kinds::of(&[Kind::Coordinates]),
-                measure: false,
-                ..helpers::Config::default()
-            },
-            ..proactive::Config::default()
-        };
-        let machine = Machine::with_capacity(Resources::cores(1));
-        let mut grid: Grid<Node> = Grid::build(Config {
-            seed: self.seed,
-            nodes: nodes as usize,
-            network: self.network_config(),
-            faults: Default::default(),
-            fsync: Span::ZERO,
-            // Whom nodes know at the start; from then on the overlay of profiles is what changes.
-            overlay: cyclon::Config { period_ms: 0, ..cyclon::Config::default() }.into(),
-            start: Start::Graph,
-            work: config::Work {
-                machine: machine.clone(),
-                recipe: config::Recipe::Proactive(recipe),
-                commit: Default::default(),
-                heartbeat: Default::default(),
-                limit_default: Span::from_hours(1),
-                eager: false,
-                gate: Default::default(),
-            },
-            machines: vec![machine],
-            threads: 1,
-            watch: false,
-            story: false,
-        })?;
-        let world = grid.world();
-        world.run_before(SETTLE - Span::from_secs(100));
-        so_far(0.2);
-        let helper = |grid: &mut Grid<Node>| -> u64 {
-            let traffic = grid.world().traffic();
-            ["vicinity_ask", "vicinity_tell"]
-                .map(|kind| traffic.get(kind).map_or(0, |one| one.bytes))
-                .iter()
-                .sum()
-        };
-        let before = helper(&mut grid);
-        grid.world().run_before(SETTLE);
-        let bytes = (helper(&mut grid) - before) as f64 / 10.0 / f64::from(nodes);
-        let queries = self.ask(&mut grid, nodes, wanted);
-        let end = SETTLE + QUERY;
-        // Queries end one by one; once all have, what is left is gossip.
-        let mut at = SETTLE;
-        loop {
-            at += Span::from_secs(10);
-            grid.world().run_before(at);
-            let done: usize = queries.iter().map(|query| course(&grid, query).len()).sum();
-            let whole = queries.len() * usize::from(ITERATIONS);
-            so_far(0.3 + 0.7 * done as f64 / whole as f64);
-            if done == whole || at >= end {
-                break;
-            }
-        }
-        let courses = queries.iter().map(|query| course(&grid, query)).collect();
-        Ok(Seen { courses, central: None, bytes, inputs: grid.look().handled() })
+        self.at_once(size, variant, pace, so_far)
     }
-
-    fn ask(&self, grid: &mut Grid<Node>, nodes: u32, wanted: u32) -> Vec<(NodeId, JobId)> {
-        (0..self.queries)
-            .map(|query| {
-                let mut luck = stream(self.seed, Purpose::Entry, u64::from(query));
-                let entry = NodeId(luck.random_range(1..=u64::from(nodes)));
-                let job = Job {
-                    nodes: wanted.try_into().expect("jobs have nodes"),
-                    criterion: Some("closest".parse().expect("a criterion")),
-                    limit: Some(Span::from_hours(1)),
-                    begin: Some(BEGIN + APART * u64::from(query)),
-                    ..Job::command(["true"])
-                };
-                let nonce = Nonce(u128::from(query).to_be_bytes());
-                let envelope = Envelope::new(job, nonce).expect("the job makes sense");
-                (entry, grid.submit(SETTLE, entry, envelope))
-            })
-            .collect()
-    }
-}
-
-/// What the best set of a query cost after each iteration, in milliseconds; an iteration before the first set has none.
-fn course(grid: &Grid<Node>, &(entry, job): &(NodeId, JobId)) -> Vec<f64> {
-    let proactive = grid.look().core(entry).proactive();
-    let costs = proactive.map_or(&[][..], |proactive| proactive.course(job));
-    costs.iter().map(|cost| cost.map_or(f64::INFINITY, |cost| cost.value as f64 / 1e6)).collect()
 }

@@ -1,0 +1,203 @@
+//! A grid with nothing else to do, and queries for the closest nodes, all at once.
+
+use rand::RngExt;
+use shoal_model::{Envelope, Job, JobId, Machine, NodeId, Nonce, Resources, Span, Time};
+use shoal_protocols::node::{Node, config};
+use shoal_protocols::overlay::cyclon;
+use shoal_protocols::overlay::helpers::{self, Kind, Kinds};
+use shoal_protocols::scheduling::proactive::{self, Variant};
+
+use super::case::{Manner, Seen};
+use super::plan::Plan;
+use crate::grid::{Config, Grid, Start};
+use crate::reproduce::Error;
+use crate::streams::{Purpose, Stream, stream};
+
+/// How long nodes gossip before the first query: 40 cycles.
+pub const SETTLE: Time = Time::from_secs(400);
+/// The iterations (τ).
+pub const ITERATIONS: u8 = 20;
+/// How long the queries take at most.
+const QUERY: Span = Span::from_secs(900);
+/// When the first of their jobs begins, and how far apart they are: none is in another's way.
+const BEGIN: Time = Time::from_secs(7_200);
+const APART: Span = Span::from_hours(2);
+/// How often it is looked where queries are, where the time that they take is of interest.
+const LOOK: Span = Span::from_millis(100);
+/// How long the last commit takes at most.
+const COMMIT: Span = Span::from_secs(10);
+
+/// What an overlay of one metric says.
+const OVERLAY: [&str; 2] = ["vicinity_ask", "vicinity_tell"];
+const SEARCH: [&str; 2] = ["ask_candidate", "tell_candidate"];
+const COMMITS: [&str; 12] = [
+    "prepare",
+    "vote",
+    "commit",
+    "committed",
+    "refuse",
+    "dropped",
+    "confirm",
+    "confirmed",
+    "abort",
+    "release",
+    "released",
+    "ask",
+];
+
+/// How many iterations, and in which manner.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    pub iterations: u8,
+    pub manner: Manner,
+}
+
+impl Plan {
+    /// What the recipe is told.
+    pub fn recipe(&self, variant: Variant, alpha: u8, overlays: &[Kind]) -> proactive::Config {
+        proactive::Config {
+            variant,
+            alpha,
+            iterations: ITERATIONS,
+            genetic: self.genetic,
+            helpers: helpers::Config {
+                overlays: Kinds::of(overlays),
+                measure: false,
+                ..helpers::Config::default()
+            },
+            ..proactive::Config::default()
+        }
+    }
+
+    /// A grid of whole nodes on these machines, as it starts.
+    pub fn grid(
+        &self,
+        nodes: u32,
+        recipe: proactive::Config,
+        machines: Vec<Machine>,
+    ) -> Result<Grid<Node>, Error> {
+        Ok(Grid::build(Config {
+            seed: self.seed,
+            nodes: nodes as usize,
+            network: self.network_config(),
+            faults: Default::default(),
+            fsync: Span::ZERO,
+            // Whom nodes know at the start; from then on the overlay of profiles is what changes.
+            overlay: cyclon::Config { period_ms: 0, ..cyclon::Config::default() }.into(),
+            start: Start::Graph,
+            work: config::Work {
+                machine: machines[0].clone(),
+                recipe: config::Recipe::Proactive(recipe),
+                commit: Default::default(),
+                heartbeat: Default::default(),
+                limit_default: Span::from_hours(1),
+                eager: false,
+                gate: Default::default(),
+            },
+            machines,
+            threads: 1,
+            watch: false,
+            story: false,
+        })?)
+    }
+
+    /// Has all queries asked at once, and watches them to their end.
+    pub fn at_once(
+        &self,
+        (nodes, wanted): (u32, u32),
+        (variant, alpha): (Variant, u8),
+        pace: Option<Pace>,
+        so_far: &dyn Fn(f64),
+    ) -> Result<Seen, Error> {
+        let mut recipe = self.recipe(variant, alpha, &[Kind::Coordinates]);
+        if let Some(Pace { iterations, manner }) = pace {
+            recipe.iterations = iterations;
+            // What is measured is the search, and not how long it rests after an iteration that was in vain.
+            recipe.pause_ms = 0;
+            recipe.at_once = match manner {
+                Manner::InTurn => 1,
+                Manner::AtOnce => iterations,
+            };
+        }
+        let mut grid = self.grid(nodes, recipe, vec![Machine::with_capacity(Resources::cores(1))])?;
+        grid.world().run_before(SETTLE - Span::from_secs(100));
+        so_far(0.2);
+        let before = sent(&grid, &OVERLAY).1;
+        grid.world().run_before(SETTLE);
+        let bytes = (sent(&grid, &OVERLAY).1 - before) as f64 / 10.0 / f64::from(nodes);
+        let (searched, committed) = (sent(&grid, &SEARCH).0, sent(&grid, &COMMITS).0);
+        let count = if pace.is_some() { self.queries_beyond } else { self.queries };
+        let queries = self.ask(&mut grid, nodes, wanted, count);
+        let end = SETTLE + QUERY;
+        let each = usize::from(recipe.iterations);
+        let step = if pace.is_some() { LOOK } else { Span::from_secs(10) };
+        let mut seconds: Vec<Option<f64>> = vec![None; queries.len()];
+        // Queries end one by one; once all have, what is left is gossip.
+        let mut at = SETTLE;
+        loop {
+            at += step;
+            grid.world().run_before(at);
+            let done: Vec<usize> = queries.iter().map(|query| course(&grid, query).len()).collect();
+            for (took, _) in seconds.iter_mut().zip(&done).filter(|(_, done)| **done >= each) {
+                took.get_or_insert(at.since(SETTLE).as_secs_f64());
+            }
+            let whole = queries.len() * each;
+            let done: usize = done.iter().sum();
+            so_far(0.3 + 0.7 * done as f64 / whole as f64);
+            if done == whole || at >= end {
+                break;
+            }
+        }
+        let courses = queries.iter().map(|query| course(&grid, query)).collect();
+        if pace.is_some() {
+            grid.world().run_before(at + COMMIT);
+        }
+        let per_query = |messages: u64| messages as f64 / queries.len() as f64;
+        let messages =
+            (per_query(sent(&grid, &SEARCH).0 - searched), per_query(sent(&grid, &COMMITS).0 - committed));
+        let seconds = seconds.into_iter().flatten().collect();
+        Ok(Seen { courses, bytes, messages, seconds, inputs: grid.look().handled(), ..Seen::default() })
+    }
+
+    fn ask(&self, grid: &mut Grid<Node>, nodes: u32, wanted: u32, count: u32) -> Vec<(NodeId, JobId)> {
+        (0..count)
+            .map(|query| {
+                let (entry, _) = self.entry(query, nodes);
+                let job = Job {
+                    nodes: wanted.try_into().expect("jobs have nodes"),
+                    criterion: Some("closest".parse().expect("a criterion")),
+                    limit: Some(Span::from_hours(1)),
+                    begin: Some(BEGIN + APART * u64::from(query)),
+                    ..Job::command(["true"])
+                };
+                (entry, grid.submit(SETTLE, entry, envelope(job, query)))
+            })
+            .collect()
+    }
+
+    /// Through which node a query comes, and more luck of its own.
+    pub fn entry(&self, query: u32, nodes: u32) -> (NodeId, Stream) {
+        let mut luck = stream(self.seed, Purpose::Entry, u64::from(query));
+        (NodeId(luck.random_range(1..=u64::from(nodes))), luck)
+    }
+}
+
+/// The job of a query as it is submitted.
+pub fn envelope(job: Job, query: u32) -> Envelope {
+    let nonce = Nonce(u128::from(query).to_be_bytes());
+    Envelope::new(job, nonce).expect("the job makes sense")
+}
+
+/// Messages and bytes of these kinds that were sent so far.
+fn sent(grid: &Grid<Node>, kinds: &[&str]) -> (u64, u64) {
+    let traffic = grid.look().traffic();
+    let all = kinds.iter().filter_map(|kind| traffic.get(kind));
+    all.fold((0, 0), |(messages, bytes), one| (messages + one.messages, bytes + one.bytes))
+}
+
+/// What the best set of a query cost after each iteration, in milliseconds; an iteration before the first set has none.
+pub fn course(grid: &Grid<Node>, &(entry, job): &(NodeId, JobId)) -> Vec<f64> {
+    let proactive = grid.look().core(entry).proactive();
+    let costs = proactive.map_or(&[][..], |proactive| proactive.course(job));
+    costs.iter().map(|cost| cost.map_or(f64::INFINITY, |cost| cost.value as f64 / 1e6)).collect()
+}
