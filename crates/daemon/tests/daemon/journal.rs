@@ -90,7 +90,8 @@ proptest! {
         }
     }
 
-    /// A crash of the machine may leave any rubbish, of any length, where the last frame should be.
+    /// A crash of the machine may leave any rubbish, of any length, where the last frame should be. Zeros alone are none: a
+    /// file that grows ahead ends with them.
     #[test]
     fn rubbish_at_the_end_is_cut_away(rubbish in prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 1..60)) {
         let folder = tempfile::tempdir().unwrap();
@@ -98,7 +99,8 @@ proptest! {
         damage(folder.path(), |bytes| bytes.extend(&rubbish));
         let opened = open(folder.path()).unwrap();
         prop_assert_eq!(opened.records, [note(1, "one"), note(2, "two")]);
-        prop_assert_eq!(opened.cut, Some(Cut { offset: end, bytes: rubbish.len() as u64 }));
+        let torn = Some(Cut { offset: end, bytes: rubbish.len() as u64 });
+        prop_assert_eq!(opened.cut, torn.filter(|_| rubbish.iter().any(|&byte| byte != 0)));
     }
 }
 

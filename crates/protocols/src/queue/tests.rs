@@ -55,7 +55,7 @@ fn unknown_policy_is_refused_by_a_list_of_the_known() {
     let error = "EASY".parse::<Policy>().unwrap_err().to_string();
     assert_eq!(
         error,
-        "no queue policy is called `EASY`: take one of fcfs, easy, conservative, sjf, edf, priority, reservation, backfill"
+        "no queue policy is called `EASY`: take one of fcfs, easy, conservative, sjf, edf, priority, reservation, backfill, backfill-estimates"
     );
 }
 

@@ -223,6 +223,6 @@ mod tests {
     fn orders_are_read_by_name() {
         assert_eq!("mixed".parse(), Ok(Order::Mixed));
         assert_eq!("edf".parse(), Ok(Order::Each(Policy::Edf)));
-        assert!("lifo".parse::<Order>().unwrap_err().to_string().contains("backfill, or mixed"));
+        assert!("lifo".parse::<Order>().unwrap_err().to_string().contains("backfill-estimates, or mixed"));
     }
 }
