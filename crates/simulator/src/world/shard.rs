@@ -29,6 +29,8 @@ pub(super) struct Engine<P: Protocol> {
     letters: Slab<Letter<P>>,
     alarms: Slab<Alarm<P>>,
     turns: Slab<(u32, Turn<P>)>,
+    /// Machines that have got something to do since the memory of others was fetched, and will come up soon.
+    soon: Vec<u32>,
     /// What was sent to machines of other shards, by shard.
     pub outbox: Vec<Vec<Post<P>>>,
     /// Messages and bytes by kind.
@@ -98,6 +100,7 @@ impl<P: Protocol> Shard<P> {
             letters: Slab::new(),
             alarms: Slab::new(),
             turns: Slab::new(),
+            soon: Vec::new(),
             outbox: (0..shards).map(|_| Vec::new()).collect(),
             traffic: vec![(0, 0); P::Message::KINDS.len()],
             sights: Vec::new(),
@@ -140,6 +143,7 @@ impl<P: Protocol> Shard<P> {
             };
             self.engine.handled += 1;
             self.handle(due);
+            self.fetch_soon();
         }
     }
 
@@ -165,6 +169,15 @@ impl<P: Protocol> Shard<P> {
         }
         std::hint::black_box(seen);
         coming().count()
+    }
+
+    /// Reads what those will need who have just got something to do among the next inputs: too late for
+    /// [`Self::fetch_ahead`], but the processor need not wait for it before it goes on.
+    fn fetch_soon(&mut self) {
+        let Shard { cells, engine } = self;
+        for node in engine.soon.drain(..) {
+            std::hint::black_box(cells[node as usize].core.glance());
+        }
     }
 
     fn handle(&mut self, due: Due) {
@@ -199,7 +212,9 @@ impl<P: Protocol> Engine<P> {
 
     fn put(&mut self, at: Time, node: u32, what: u32) {
         let Engine { wheel, letters, alarms, turns, .. } = self;
-        wheel.put(Due { at, node, what }, |a, b| tie(letters, alarms, turns, a, b));
+        if wheel.put(Due { at, node, what }, |a, b| tie(letters, alarms, turns, a, b)) {
+            self.soon.push(node);
+        }
     }
 
     fn deliver(&mut self, at: Time, local: u32, letter: Letter<P>) {

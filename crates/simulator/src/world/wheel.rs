@@ -2,17 +2,19 @@
 //!
 //! Most of what is put in is due within seconds, in no order at all; a heap would pay a cache miss per level for
 //! each. The wheel puts an entry into the slot of its time and sorts a slot only when its turn comes. A slot is a list
-//! of chunks, so that a miss brings several entries. What is due beyond one turn of the wheel waits in a heap.
+//! of chunks, so that a miss brings several entries. What is due beyond one turn of the wheel waits in a heap of its
+//! turn, in no order either, until that comes.
 //!
 //! Slots are the wider the fewer machines there are, so that some dozens of entries come up at once: enough to have
 //! their memory fetched ahead ([`Wheel::coming`]), few enough to be sorted quickly. Nor are they wider than the quickest
 //! message takes, unless that is next to nothing: what is sent is then due in a later slot than the one that is open,
-//! where it costs least to put in.
+//! where it costs least to put in. Where slots have few entries nevertheless, a stretch of several is opened at once;
+//! should it fill up, what is left of all but the first of them goes back.
 //!
-//! Costs: O(1) to put in and O(log k) amortised to take out, with k entries in a slot; 18 bytes an entry where slots are full, 128 in a slot of its own.
+//! Costs: O(1) to put in (beyond a turn O(log t), with t turns that have entries) and O(log k) amortised to take out, with k entries in a slot; 18 bytes an entry where slots are full, 128 in a slot of its own.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
 
 use shoal_model::{Span, Time};
 
@@ -22,6 +24,11 @@ const SLOTS: u64 = 1 << 16;
 const SLOT_BITS_LEAST: u32 = 8;
 /// And at most: 8 ms.
 const SLOT_BITS_MOST: u32 = 13;
+/// So many entries are opened together, if as many slots as a stretch may have hold them.
+const TOGETHER: usize = 16;
+const STRETCH: u64 = 1 << 13;
+/// So many entries of an open stretch are too many to put one in between.
+const CROWD: usize = 2 * TOGETHER;
 /// Entries of a chunk: with its links it takes two cache lines.
 const CHUNK: usize = 7;
 const NONE: u32 = u32::MAX;
@@ -48,11 +55,14 @@ pub struct Wheel {
     /// The first of the unused chunks.
     unused: u32,
     slot_bits: u32,
-    /// What is left of the slot whose turn it is, earliest first.
+    /// What is left of the slots whose turn it is, earliest first.
     open: VecDeque<Due>,
-    /// The number of the open slot since time zero; slots before it are past.
-    turn: u64,
-    far: BinaryHeap<Reverse<Due>>,
+    /// The number of the first open slot since time zero; slots before it are past.
+    first: u64,
+    /// And of the last; those between are open too.
+    last: u64,
+    /// What is due in later turns, by turn: the number of its slots over those of a turn.
+    far: BTreeMap<u64, Vec<Due>>,
     near: usize,
 }
 
@@ -77,30 +87,38 @@ impl Wheel {
             unused: NONE,
             slot_bits: bits.clamp(SLOT_BITS_LEAST, SLOT_BITS_MOST),
             open: VecDeque::new(),
-            turn: 0,
-            far: BinaryHeap::new(),
+            first: 0,
+            last: 0,
+            far: BTreeMap::new(),
             near: 0,
         }
     }
 
-    /// What comes up in the open slot, earliest first.
+    /// What comes up in the open slots, earliest first.
     pub fn coming(&self) -> impl Iterator<Item = &Due> {
         self.open.iter()
     }
 
-    /// Puts an entry in. It must not be due before what was last taken out.
+    /// Puts an entry in, and says whether it is among those that come up. It must not be due before what was last taken
+    /// out.
     ///
     /// `tie` orders entries for one node at one time.
-    pub fn put(&mut self, due: Due, tie: impl Fn(u32, u32) -> Ordering) {
+    pub fn put(&mut self, due: Due, tie: impl Fn(u32, u32) -> Ordering) -> bool {
         let slot = self.slot_of(due.at);
-        if slot <= self.turn && !(self.open.is_empty() && slot == self.turn) {
+        if slot <= self.last && self.open.len() >= CROWD {
+            self.give_back();
+        }
+        if slot <= self.last {
             let place = self.open.partition_point(|other| order(other, &due, &tie) == Ordering::Less);
             self.open.insert(place, due);
-        } else if slot < self.turn + SLOTS {
+            return true;
+        }
+        if slot < self.first + SLOTS {
             self.link(slot, due);
         } else {
-            self.far.push(Reverse(due));
+            self.far.entry(slot / SLOTS).or_default().push(due);
         }
+        false
     }
 
     /// When the earliest entry is due, if it is due before `until`.
@@ -120,7 +138,7 @@ impl Wheel {
     /// How many entries there are.
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.near + self.open.len() + self.far.len()
+        self.near + self.open.len() + self.far.values().map(Vec::len).sum::<usize>()
     }
 
     fn link(&mut self, slot: u64, due: Due) {
@@ -146,22 +164,41 @@ impl Wheel {
         self.filled[place / 64] |= 1 << (place % 64);
     }
 
-    /// Moves on to the next slot that has entries and begins before `until`, and sorts it.
+    /// Moves on to the next slots that have entries and begin before `until`, and sorts these.
     fn open_next(&mut self, until: Time, tie: impl Fn(u32, u32) -> Ordering) {
-        let near = self.next_filled();
-        let far = self.far.peek().map(|Reverse(due)| self.slot_of(due.at));
-        let Some(slot) = [near, far].into_iter().flatten().min().filter(|&slot| self.start_of(slot) < until)
-        else {
-            return;
-        };
-        self.turn = slot;
-        while let Some(Reverse(due)) = self.far.peek()
-            && self.slot_of(due.at) < self.turn + SLOTS
+        self.turn_over(until);
+        while self.open.len() < TOGETHER
+            && let Some(slot) = self.next_filled()
+            && self.start_of(slot) < until
         {
-            let due = *due;
-            self.far.pop();
+            if self.open.is_empty() {
+                self.first = slot;
+            } else if slot >= self.first + STRETCH || slot / SLOTS > self.first / SLOTS {
+                break;
+            }
+            self.open_slot(slot);
+        }
+        self.open.make_contiguous().sort_unstable_by(|a, b| order(a, b, &tie));
+    }
+
+    /// Begins the next turn that something waits for, if nothing is due before that and it begins before `until`.
+    fn turn_over(&mut self, until: Time) {
+        let Some(begin) = self.far.keys().next().map(|turn| turn * SLOTS) else { return };
+        if self.start_of(begin) >= until || self.next_filled().is_some_and(|slot| slot < begin) {
+            return;
+        }
+        let (_, dues) = self.far.pop_first().expect("there is one");
+        self.first = begin;
+        for due in dues {
             self.link(self.slot_of(due.at), due);
         }
+        self.open_slot(begin);
+    }
+
+    /// Adds the entries of a slot to those that are open.
+    fn open_slot(&mut self, slot: u64) {
+        self.last = slot;
+        let before = self.open.len();
         let place = (slot % SLOTS) as usize;
         let mut index = std::mem::replace(&mut self.heads[place], NONE);
         self.filled[place / 64] &= !(1 << (place % 64));
@@ -172,8 +209,22 @@ impl Wheel {
             self.unused = index;
             index = next;
         }
-        self.near -= self.open.len();
-        self.open.make_contiguous().sort_unstable_by(|a, b| order(a, b, &tie));
+        self.near -= self.open.len() - before;
+    }
+
+    /// Closes all open slots but the first that has something left.
+    fn give_back(&mut self) {
+        let Some(slot) = self.open.front().map(|due| self.slot_of(due.at)) else { return };
+        // Somebody who looked ahead may have opened what is due later than what came since; that has no slots any more.
+        if self.first <= slot && slot < self.last {
+            self.last = slot;
+            while let Some(&due) = self.open.back()
+                && self.slot_of(due.at) > slot
+            {
+                self.open.pop_back();
+                self.link(self.slot_of(due.at), due);
+            }
+        }
     }
 
     fn slot_of(&self, at: Time) -> u64 {
@@ -184,12 +235,12 @@ impl Wheel {
         Time::from_micros(slot << self.slot_bits)
     }
 
-    /// The first slot from the open one on that has entries, within one turn.
+    /// The first slot from the last open one on that has entries, within one turn.
     fn next_filled(&self) -> Option<u64> {
         if self.near == 0 {
             return None;
         }
-        let start = self.turn % SLOTS;
+        let start = self.last % SLOTS;
         let words = SLOTS / 64;
         let first = start / 64;
         for step in 0..=words {
@@ -203,7 +254,7 @@ impl Wheel {
             }
             if word != 0 {
                 let place = index * 64 + u64::from(word.trailing_zeros());
-                return Some(self.turn + (place + SLOTS - start) % SLOTS);
+                return Some(self.last + (place + SLOTS - start) % SLOTS);
             }
         }
         None
@@ -221,25 +272,41 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a sorted list: what comes out is the earliest, whatever was put in between.
+        /// Against a sorted list: what comes out is the earliest, whatever was put in between and whoever looked ahead.
         #[test]
         fn entries_come_out_by_time_node_and_tie(
             machines in prop::sample::select(vec![0, 1, 100_000, 10_000_000]),
             least_delay in prop::sample::select(vec![0, 1, 1_000, 100_000]),
-            steps in prop::collection::vec((0u64..1_200_000_000, 0u32..4, 0u32..1000, 0usize..3), 1..200),
+            steps in prop::collection::vec(
+                (0u64..1_200_000_000, 0u32..4, 0u32..1000, prop::sample::select(vec![1, 1, 1, 40]), 0usize..6, 0u64..6),
+                1..60,
+            ),
         ) {
             let mut wheel = Wheel::new(machines, Span::from_micros(least_delay));
             let mut naive: Vec<Due> = Vec::new();
             let mut now = Time::ZERO;
             let tie = |a: u32, b: u32| a.cmp(&b);
-            for (delay, node, what, takes) in steps {
-                // At once, soon, or beyond a turn of the wheel.
-                let delay = match delay % 3 { 0 => delay % 700, 1 => delay % 40_000_000, _ => delay };
-                let due = Due { at: now + Span::from_micros(delay), node, what };
-                wheel.put(due, tie);
-                naive.push(due);
+            for (drawn, node, what, puts, takes, ahead) in steps {
+                for put in 0..puts {
+                    // At once, in one of the next slots, soon, or beyond a turn of the wheel.
+                    let drawn = (drawn + put * 7_919_113) % 1_200_000_000;
+                    let delay = match (drawn + ahead) % 4 {
+                        0 => drawn % 700,
+                        1 => drawn % 30_000,
+                        2 => drawn % 40_000_000,
+                        _ => drawn,
+                    };
+                    let due = Due { at: now + Span::from_micros(delay), node, what: what + put as u32 };
+                    wheel.put(due, tie);
+                    naive.push(due);
+                }
+                naive.sort_unstable();
+                if ahead > 0 {
+                    let until = now + Span::from_micros(drawn >> (4 * ahead));
+                    let next = naive.first().map(|due| due.at).filter(|&at| at < until);
+                    prop_assert_eq!(wheel.next_before(until, tie), next);
+                }
                 for _ in 0..takes {
-                    naive.sort_unstable();
                     let until = naive.first().map_or(Time::ZERO, |due| due.at + Span::from_micros(1));
                     prop_assert_eq!(wheel.take_before(until - Span::from_micros(1), tie), None);
                     let expected = (!naive.is_empty()).then(|| naive.remove(0));
@@ -248,7 +315,6 @@ mod tests {
                 }
                 prop_assert_eq!(wheel.len(), naive.len());
             }
-            naive.sort_unstable();
             for due in naive {
                 prop_assert_eq!(wheel.take_before(Time::NEVER, tie), Some(due));
             }
