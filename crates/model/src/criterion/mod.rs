@@ -278,7 +278,7 @@ impl FromStr for Criterion {
     }
 }
 
-/// With all brackets that the reading put in.
+/// With the brackets that it needs and no others, so that what was not nested too deeply to be read is not when it is written.
 impl fmt::Display for Criterion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.cost)?;
@@ -298,6 +298,20 @@ impl fmt::Display for Criterion {
 
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, Rank::Sum)
+    }
+}
+
+/// What may stand at a place without brackets: anything, all but sums, or neither sums nor products.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Sum,
+    Product,
+    Factor,
+}
+
+impl Term {
+    fn write(&self, f: &mut fmt::Formatter<'_>, place: Rank) -> fmt::Result {
         match self {
             Term::Number(number) => {
                 write!(f, "{}", number / ONE)?;
@@ -309,15 +323,24 @@ impl fmt::Display for Term {
             // What was read is whole microseconds.
             Term::Span(nanos) => write!(f, "{}", SpanText(Span::from_micros((nanos / 1_000) as u64))),
             Term::Measure(measure) => write!(f, "{measure}"),
-            Term::Minus(term) => write!(f, "-{term}"),
+            Term::Minus(term) => {
+                f.write_str("-")?;
+                term.write(f, Rank::Factor)
+            }
             Term::Both(sign, left, right) => {
-                let sign = match sign {
-                    Sign::Plus => "+",
-                    Sign::Minus => "-",
-                    Sign::Times => "*",
-                    Sign::Over => "/",
+                // Reading takes the leftmost two together first.
+                let (sign, rank, behind) = match sign {
+                    Sign::Plus => ("+", Rank::Sum, Rank::Product),
+                    Sign::Minus => ("-", Rank::Sum, Rank::Product),
+                    Sign::Times => ("*", Rank::Product, Rank::Factor),
+                    Sign::Over => ("/", Rank::Product, Rank::Factor),
                 };
-                write!(f, "({left} {sign} {right})")
+                let (open, close) = if rank < place { ("(", ")") } else { ("", "") };
+                f.write_str(open)?;
+                left.write(f, rank)?;
+                write!(f, " {sign} ")?;
+                right.write(f, behind)?;
+                f.write_str(close)
             }
         }
     }

@@ -150,6 +150,18 @@ fn term(depth: u32) -> impl Strategy<Value = String> {
     })
 }
 
+#[test]
+fn a_long_sum_is_not_a_deep_one_and_brackets_stay_where_they_matter() {
+    let long = vec!["wait"; 100].join(" + ");
+    assert_eq!(read(&long).to_string(), long);
+    for text in
+        ["wait - (finish - closest)", "wait / (2 / 3)", "2 * (wait + finish) / 3", "-(wait + finish) - -wait"]
+    {
+        assert_eq!(read(text).to_string(), text);
+    }
+    assert_eq!(read("((wait) + (2 * finish))").to_string(), "wait + 2 * finish");
+}
+
 proptest! {
     #[test]
     fn criteria_read_back_what_they_write(cost in term(4), left in term(2), right in term(2), bound: bool) {
