@@ -2,59 +2,60 @@
 
 use std::sync::LazyLock;
 
+use skrifa::instance::{LocationRef, Size};
+use skrifa::outline::{DrawSettings, OutlinePen};
+use skrifa::{FontRef, GlyphId, MetadataProvider};
 use tiny_skia::{Path, PathBuilder};
-use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
-static REGULAR: LazyLock<Option<Face<'static>>> =
-    LazyLock::new(|| Face::parse(notosans::REGULAR_TTF, 0).ok());
-static BOLD: LazyLock<Option<Face<'static>>> = LazyLock::new(|| Face::parse(notosans::BOLD_TTF, 0).ok());
+static REGULAR: LazyLock<Option<FontRef<'static>>> =
+    LazyLock::new(|| FontRef::new(notosans::REGULAR_TTF).ok());
+static BOLD: LazyLock<Option<FontRef<'static>>> = LazyLock::new(|| FontRef::new(notosans::BOLD_TTF).ok());
 
 /// How wide words are.
 pub fn width(text: &str, size: f64, bold: bool) -> f64 {
-    let Some(face) = face(bold) else { return text.chars().count() as f64 * size * 0.6 };
-    let units: u32 = text.chars().map(|character| advance(face, glyph(face, character))).sum();
-    f64::from(units) * size / f64::from(face.units_per_em())
+    let Some(font) = font(bold) else { return text.chars().count() as f64 * size * 0.6 };
+    let metrics = font.glyph_metrics(Size::new(size as f32), LocationRef::default());
+    glyphs(font, text).map(|glyph| f64::from(metrics.advance_width(glyph).unwrap_or_default())).sum()
 }
 
 /// The outlines of words that begin at the origin, with what is above the line upwards of it.
 pub fn outlines(text: &str, size: f64, bold: bool) -> Option<Path> {
-    let face = face(bold)?;
-    let scale = size as f32 / f32::from(face.units_per_em());
-    let mut pen = Pen { path: PathBuilder::new(), scale, left: 0.0 };
-    for character in text.chars() {
-        let glyph = glyph(face, character);
-        face.outline_glyph(glyph, &mut pen);
-        pen.left += advance(face, glyph) as f32 * scale;
+    let font = font(bold)?;
+    let size = Size::new(size as f32);
+    let metrics = font.glyph_metrics(size, LocationRef::default());
+    let shapes = font.outline_glyphs();
+    let mut pen = Pen { path: PathBuilder::new(), left: 0.0 };
+    for glyph in glyphs(font, text) {
+        if let Some(shape) = shapes.get(glyph) {
+            shape.draw(DrawSettings::unhinted(size, LocationRef::default()), &mut pen).ok()?;
+        }
+        pen.left += metrics.advance_width(glyph).unwrap_or_default();
     }
     pen.path.finish()
 }
 
-fn face(bold: bool) -> Option<&'static Face<'static>> {
+fn font(bold: bool) -> Option<&'static FontRef<'static>> {
     if bold { BOLD.as_ref() } else { REGULAR.as_ref() }
 }
 
-/// The shape of a character; the font's empty box where it has none.
-fn glyph(face: &Face<'_>, character: char) -> GlyphId {
-    face.glyph_index(character).unwrap_or(GlyphId(0))
-}
-
-fn advance(face: &Face<'_>, glyph: GlyphId) -> u32 {
-    face.glyph_hor_advance(glyph).unwrap_or_default().into()
+/// The shapes of characters; the font's empty box where it has none.
+fn glyphs(font: &FontRef<'static>, text: &str) -> impl Iterator<Item = GlyphId> {
+    let shapes = font.charmap();
+    text.chars().map(move |character| shapes.map(character).unwrap_or_default())
 }
 
 struct Pen {
     path: PathBuilder,
-    scale: f32,
     left: f32,
 }
 
 impl Pen {
     fn at(&self, x: f32, y: f32) -> (f32, f32) {
-        (self.left + x * self.scale, -y * self.scale)
+        (self.left + x, -y)
     }
 }
 
-impl OutlineBuilder for Pen {
+impl OutlinePen for Pen {
     fn move_to(&mut self, x: f32, y: f32) {
         let (x, y) = self.at(x, y);
         self.path.move_to(x, y);
