@@ -59,14 +59,8 @@ pub fn settle(nodes: usize, seed: u64, config: blatant_s::Config) -> Arc<Settled
 
 /// A world in which ants are at work, from the first node on.
 pub fn world(nodes: usize, seed: u64, config: blatant_s::Config) -> World<BlatantS> {
-    let network = network::Config {
-        latency: latency::Config::Uniform(latency::Uniform { min_ms: 20.0, max_ms: 200.0 }),
-        loss: 0.0,
-        duplication: 0.0,
-        reorder: 0.0,
-        reorder_ms: 0.0,
-        partitions: Vec::new(),
-    };
+    let network =
+        network::Config::calm(latency::Config::Uniform(latency::Uniform { min_ms: 20.0, max_ms: 200.0 }));
     let network = Network::build(&network, nodes, seed).expect("the network makes sense");
     let mut world = World::new(Setup::calm(seed, network, move |_| config, |_| Box::new(Idle)), 1);
     for node in world.nodes() {

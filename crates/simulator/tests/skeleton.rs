@@ -35,14 +35,7 @@ fn world(nodes: u32, seed: u64, threads: usize) -> World<Node> {
 
 fn network(nodes: usize, seed: u64) -> Network {
     let latency = latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 });
-    let config = shoal_simulator::network::Config {
-        latency,
-        loss: 0.0,
-        duplication: 0.0,
-        reorder: 0.0,
-        reorder_ms: 0.0,
-        partitions: Vec::new(),
-    };
+    let config = shoal_simulator::network::Config::calm(latency);
     Network::build(&config, nodes, seed).expect("the network makes sense")
 }
 

@@ -25,14 +25,7 @@ impl Stage {
         let grid = Grid::build(grid::Config {
             seed: 1,
             nodes,
-            network: network::Config {
-                latency: latency::Config::Constant(latency::Constant { delay_ms: 5.0 }),
-                loss: 0.0,
-                duplication: 0.0,
-                reorder: 0.0,
-                reorder_ms: 0.0,
-                partitions: Vec::new(),
-            },
+            network: network::Config::calm(latency::Config::Constant(latency::Constant { delay_ms: 5.0 })),
             faults: Default::default(),
             fsync: Span::from_millis(1),
             overlay: Default::default(),

@@ -36,14 +36,7 @@ pub fn settings(
     latency: latency::Config,
     faults: shoal_simulator::faults::Config,
 ) -> Config {
-    let network = network::Config {
-        latency,
-        loss: 0.0,
-        duplication: 0.0,
-        reorder: 0.0,
-        reorder_ms: 0.0,
-        partitions: vec![],
-    };
+    let network = network::Config::calm(latency);
     let node = configuration(ENTRY);
     Config {
         seed,

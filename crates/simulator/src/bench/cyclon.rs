@@ -117,14 +117,8 @@ fn build(size: Size, threads: usize) -> World<Node> {
         period_ms: (PERIOD.as_micros() / 1_000) as u32,
         ..cyclon::Config::default()
     };
-    let network = network::Config {
-        latency: latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 }),
-        loss: 0.0,
-        duplication: 0.0,
-        reorder: 0.0,
-        reorder_ms: 0.0,
-        partitions: Vec::new(),
-    };
+    let network =
+        network::Config::calm(latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 }));
     let network =
         Network::build(&network, size.nodes as usize, size.seed).expect("a network that makes sense");
     let configure = move |_| Config { overlay: overlay.into(), work: None };

@@ -309,14 +309,7 @@ impl Weather {
         let config = Config {
             seed,
             nodes,
-            network: network::Config {
-                latency: latency::Config::Uniform(latency::Uniform { min_ms, max_ms }),
-                loss: 0.0,
-                duplication: 0.0,
-                reorder: 0.0,
-                reorder_ms: 0.0,
-                partitions: Vec::new(),
-            },
+            network: network::Config::calm(latency::Config::Uniform(latency::Uniform { min_ms, max_ms })),
             faults,
             fsync,
             overlay: recipe.overlay(),

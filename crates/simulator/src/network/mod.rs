@@ -46,6 +46,13 @@ pub struct Config {
     pub partitions: Vec<partition::Config>,
 }
 
+impl Config {
+    /// A network that loses, doubles and holds back nothing.
+    pub fn calm(latency: latency::Config) -> Config {
+        Config { latency, loss: 0.0, duplication: 0.0, reorder: 0.0, reorder_ms: 0.0, partitions: Vec::new() }
+    }
+}
+
 /// Decides the fate of every message.
 #[derive(Clone, Debug)]
 pub struct Network {

@@ -394,14 +394,7 @@ fn leading_field(places: &Places, table: &str, message: &str) -> Error {
 }
 
 fn usual_network() -> network::Config {
-    network::Config {
-        latency: latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 }),
-        loss: 0.0,
-        duplication: 0.0,
-        reorder: 0.0,
-        reorder_ms: 0.0,
-        partitions: Vec::new(),
-    }
+    network::Config::calm(latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 }))
 }
 
 fn sample() -> Recipe {

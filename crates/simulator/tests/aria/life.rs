@@ -19,14 +19,7 @@ fn grid(cores: &[u32], recipe: aria::Config, delay_ms: f64) -> Grid<Node> {
     let mut grid = Grid::build(Config {
         seed: 1,
         nodes: machines.len(),
-        network: network::Config {
-            latency: latency::Config::Constant(latency::Constant { delay_ms }),
-            loss: 0.0,
-            duplication: 0.0,
-            reorder: 0.0,
-            reorder_ms: 0.0,
-            partitions: Vec::new(),
-        },
+        network: network::Config::calm(latency::Config::Constant(latency::Constant { delay_ms })),
         faults: Default::default(),
         fsync: Span::ZERO,
         overlay: blatant_s::Config::default().frozen().into(),

@@ -78,14 +78,7 @@ fn grid(seed: u64, loss: f64, duplication: f64, crashes: bool, over_ants: bool) 
     let config = Config {
         seed,
         nodes,
-        network: network::Config {
-            latency,
-            loss: 0.0,
-            duplication: 0.0,
-            reorder: 0.0,
-            reorder_ms: 0.0,
-            partitions: Vec::new(),
-        },
+        network: network::Config::calm(latency),
         faults,
         fsync: Span::from_millis(2),
         overlay,

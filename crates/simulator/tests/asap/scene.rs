@@ -65,12 +65,8 @@ impl Scene {
             seed: self.seed,
             nodes: self.nodes,
             network: network::Config {
-                latency: latency::Config::Constant(latency::Constant { delay_ms: 5.0 }),
                 loss: self.loss,
-                duplication: 0.0,
-                reorder: 0.0,
-                reorder_ms: 0.0,
-                partitions: Vec::new(),
+                ..network::Config::calm(latency::Config::Constant(latency::Constant { delay_ms: 5.0 }))
             },
             faults: Default::default(),
             fsync: Span::ZERO,

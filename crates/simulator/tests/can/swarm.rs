@@ -71,14 +71,7 @@ impl Swarm {
     /// Nobody is up.
     pub fn dark(nodes: usize, seed: u64, config: Config, mix: Mix, loss: f64) -> Swarm {
         let latency = latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 });
-        let network = network::Config {
-            latency,
-            loss,
-            duplication: 0.0,
-            reorder: 0.0,
-            reorder_ms: 0.0,
-            partitions: Vec::new(),
-        };
+        let network = network::Config { loss, ..network::Config::calm(latency) };
         let network = Network::build(&network, nodes, seed).expect("the network makes sense");
         let configure = move |node| Setup {
             config,

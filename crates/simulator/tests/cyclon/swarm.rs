@@ -28,14 +28,7 @@ impl Plan {
     /// Messages take 10 to 200 ms and all arrive.
     pub fn calm(machines: usize, seed: u64) -> Plan {
         let latency = latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 });
-        let network = network::Config {
-            latency,
-            loss: 0.0,
-            duplication: 0.0,
-            reorder: 0.0,
-            reorder_ms: 0.0,
-            partitions: Vec::new(),
-        };
+        let network = network::Config::calm(latency);
         Plan { machines, seed, overlay: cyclon::Config::default(), network, story: false }
     }
 

@@ -59,14 +59,7 @@ fn clusters(nodes: usize, count: usize, seed: u64) -> Vec<Coordinates> {
 impl Swarm {
     fn new(places: Vec<Coordinates>, near: vicinity::Config, seed: u64) -> Swarm {
         let latency = latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 });
-        let network = network::Config {
-            latency,
-            loss: 0.0,
-            duplication: 0.0,
-            reorder: 0.0,
-            reorder_ms: 0.0,
-            partitions: Vec::new(),
-        };
+        let network = network::Config::calm(latency);
         let count = places.len();
         let network = Network::build(&network, count, seed).expect("the network makes sense");
         let known = places.clone();
@@ -284,14 +277,7 @@ fn measured_coordinates_foretell_delays() {
 
 /// Between how far apart nodes take each other to be and how far they are, as a part of that, over all pairs.
 fn median_error(latency: latency::Config, nodes: usize) -> f64 {
-    let config = network::Config {
-        latency,
-        loss: 0.0,
-        duplication: 0.0,
-        reorder: 0.0,
-        reorder_ms: 0.0,
-        partitions: Vec::new(),
-    };
+    let config = network::Config::calm(latency);
     let network = Network::build(&config, nodes, 6).expect("the network makes sense");
     let configure = |_| Config { overlays: Kinds::of(&[Kind::Coordinates]), ..Config::default() };
     let mut world = World::<Helpers>::new(Setup::calm(6, network, configure, |_| Box::new(Idle)), 1);

@@ -22,14 +22,10 @@ fn grid<F: Plant>(events: Vec<Listed>) -> Grid<Saboteur<F>> {
     let config = Config {
         seed: 7,
         nodes: 4,
-        network: network::Config {
-            latency: latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 100.0 }),
-            loss: 0.0,
-            duplication: 0.0,
-            reorder: 0.0,
-            reorder_ms: 0.0,
-            partitions: Vec::new(),
-        },
+        network: network::Config::calm(latency::Config::Uniform(latency::Uniform {
+            min_ms: 10.0,
+            max_ms: 100.0,
+        })),
         faults: faults::Config { events, ..faults::Config::default() },
         fsync: Span::from_millis(5),
         overlay: Default::default(),
