@@ -1,4 +1,5 @@
-//! One choice of a set, by the paper's values and by those for real use, beside the bare cost of looking at sets.
+//! One choice of a set, by the paper's values and by those for real use, beside the bare cost of looking at sets; and what a
+//! second core could save of it beside what a thread costs.
 
 use std::hint::black_box;
 
@@ -44,6 +45,14 @@ fn choices(bench: &mut Criterion) {
     let problem = Problem::new(wanted, &candidates);
     let set: Vec<u32> = (0..128).collect();
     bench.bench_function("the cost of a set of 128", |bench| bench.iter(|| problem.cost(black_box(&set))));
+    // All that a generation could have done elsewhere, and what it costs to have a half of that done elsewhere.
+    let generation = u32::from(Config::real().population);
+    bench.bench_function("the costs of a generation of real use", |bench| {
+        bench.iter(|| (0..generation).map(|_| problem.cost(black_box(&set)).value).sum::<i128>());
+    });
+    bench.bench_function("a thread begun and ended", |bench| {
+        bench.iter(|| std::thread::scope(|scope| scope.spawn(|| black_box(1)).join()));
+    });
     let cost = |config: &Config| {
         let choice = best(&problem, config, &mut Chance::seed_from_u64(7)).expect("all of them are free");
         choice.cost.value as f64

@@ -7,7 +7,7 @@ use minicbor::{Decode, Encode};
 
 use super::pool::{self, Tell, Timed};
 use super::shelf::Shelf;
-use super::{Error, Paper, Timing};
+use super::{Error, Timing};
 
 /// How runs are made: where finished ones are kept, how many at once, and who is told how far they are.
 pub(super) struct Making<'a> {
@@ -29,10 +29,10 @@ pub(super) trait Kept: Encode<()> + for<'b> Decode<'b, ()> + Send {
 }
 
 impl Making<'_> {
-    /// Makes the runs of all cases.
+    /// Makes the runs of all cases. `of` says of which paper, and what else tells its runs from others of the same cases.
     pub(super) fn all<C, S>(
         &self,
-        paper: Paper,
+        of: impl Display + Sync,
         cases: &[C],
         weigh: impl Fn(&C) -> f64,
         make: impl Fn(&C, &dyn Fn(f64)) -> Result<S, Error> + Sync,
@@ -43,7 +43,7 @@ impl Making<'_> {
     {
         let Making { shelf, threads, tell } = *self;
         let work = |case: &C, so_far: &dyn Fn(f64)| {
-            shelf.get_or_make(&format!("{paper} {case}"), || make(case, so_far))
+            shelf.get_or_make(&format!("{of} {case}"), || make(case, so_far))
         };
         let mut made = Made { seen: BTreeMap::new(), timing: Vec::new() };
         for (case, Timed { seen, took }) in pool::carry_out(cases, threads, weigh, work, tell)? {

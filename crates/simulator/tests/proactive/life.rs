@@ -15,20 +15,13 @@ const ENTRY: NodeId = NodeId(1);
 const ASKED: Time = Time::from_secs(300);
 
 fn network() -> network::Config {
-    network::Config {
-        latency: latency::Config::Clustered(latency::Clustered {
-            sites: 6,
-            side_ms: 80.0,
-            spread_ms: 2.0,
-            least_ms: 0.1,
-            jitter: 0.0,
-        }),
-        loss: 0.0,
-        duplication: 0.0,
-        reorder: 0.0,
-        reorder_ms: 0.0,
-        partitions: Vec::new(),
-    }
+    network::Config::calm(latency::Config::Clustered(latency::Clustered {
+        sites: 6,
+        side_ms: 80.0,
+        spread_ms: 2.0,
+        least_ms: 0.1,
+        jitter: 0.0,
+    }))
 }
 
 /// A grid of which nodes know where they are, with machines by number.
@@ -140,6 +133,18 @@ fn owner_that_was_down_goes_on_to_closer_sets() {
     assert!(apart(&after.nodes, 120) < apart(&before.nodes, 120), "{after:?} after {before:?}");
     grid.world().run_before(ASKED + Span::from_mins(30));
     assert_eq!(story(&mut grid, job).1, Some(End::Finished));
+}
+
+#[test]
+fn iterations_rest_after_a_small_gain_only_if_they_are_told_to() {
+    let done = |gain_per_mille| {
+        let mut grid = grid(60, proactive::Config { gain_per_mille, ..Default::default() }, plain);
+        let job = submit(&mut grid, gang(8, "closest"));
+        grid.world().run_before(ASKED + Span::from_mins(1));
+        grid.look().core(ENTRY).proactive().unwrap().course(job).len()
+    };
+    assert_eq!(done(0), 20, "all of them, one after the other");
+    assert!(done(10) < 20, "a rest of half a minute after each that gains less than a hundredth");
 }
 
 #[test]

@@ -440,8 +440,8 @@ impl Proactive {
             Ok(plan) => {
                 search.fruitless = 0;
                 let gain = before.map(|before| before.value.saturating_sub(plan.cost.value));
-                let small =
-                    |gain: i128, of: i128| gain * 1_000 < of.abs() * i128::from(config.gain_per_mille);
+                let least = i128::from(config.gain_per_mille);
+                let small = |gain: i128, of: i128| least > 0 && gain * 1_000 < of.abs() * least;
                 let pauses = matches!((gain, before), (Some(gain), Some(of)) if small(gain, of.value));
                 if search.is_better(&plan) {
                     search.next = Some(plan);

@@ -14,7 +14,7 @@ use super::aim::Aim;
 use super::case::{Seen, Way};
 use super::central::{self, Everything, Host};
 use super::plan::Plan;
-use super::run::{ITERATIONS, SETTLE, course, envelope};
+use super::stage::{ITERATIONS, SETTLE, course, envelope};
 use crate::grid::Grid;
 use crate::processes::command_taking;
 use crate::reproduce::Error;
@@ -30,6 +30,8 @@ const HORIZON_LEFT: Span = Span::from_hours(12);
 const TAKES: (u64, u64) = (30, 240);
 /// How long the job of a query takes.
 const SPAN: Span = Span::from_mins(30);
+/// How long after its query a job may begin: later than the query is over, so that none ends before that by starting.
+const AHEAD: Span = Span::from_mins(5);
 /// How long a query has, and how long after it the next one comes.
 const QUERY: Span = Span::from_secs(70);
 const APART: Span = Span::from_secs(90);
@@ -59,12 +61,12 @@ impl Plan {
             self.give_jobs(&mut grid, node, percent);
         }
         let mut seen = Seen::default();
-        for query in 0..self.queries_beyond {
+        for query in 0..self.queries {
             let at = SETTLE + APART * u64::from(query);
             grid.world().run_before(at);
             let (entry, mut luck) = self.entry(query, nodes);
             let to = NodeId(luck.random_range(1..=u64::from(nodes)));
-            so_far(f64::from(query) / f64::from(self.queries_beyond));
+            so_far(f64::from(query) / f64::from(self.queries));
             if query == 0 {
                 seen.booked = booked(&grid, self.booked_until());
             }
@@ -76,6 +78,7 @@ impl Plan {
                 nodes: wanted.try_into().expect("jobs have nodes"),
                 criterion: Some(aim.criterion(to).parse().expect("a criterion")),
                 limit: Some(SPAN),
+                begin: Some(at + AHEAD),
                 ..command_taking(SPAN)
             };
             let job = grid.submit(at, entry, envelope(job, query));
@@ -95,7 +98,7 @@ impl Plan {
 
     /// A day ahead of the first query, and with very many queries half a day ahead of the last.
     fn booked_until(&self) -> Time {
-        FROM + HORIZON.max(APART * u64::from(self.queries_beyond) + HORIZON_LEFT)
+        FROM + HORIZON.max(APART * u64::from(self.queries) + HORIZON_LEFT)
     }
 
     /// A machine like no other.
@@ -173,8 +176,15 @@ impl Plan {
                 })
             })
             .collect();
-        let everything =
-            Everything { hosts: &hosts, count: wanted as usize, now, span: SPAN, to, at: place(to) };
+        let everything = Everything {
+            hosts: &hosts,
+            count: wanted as usize,
+            now,
+            from: now + AHEAD,
+            span: SPAN,
+            to,
+            at: place(to),
+        };
         Ok(central::any(&everything, aim, &self.genetic, self.seed))
     }
 }
@@ -196,4 +206,31 @@ fn booked(grid: &Grid<Node>, until: Time) -> f64 {
         nodes += 1.0;
     }
     sum / (nodes * until.since(from).as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::Settings;
+
+    #[test]
+    fn calendars_are_the_same_whoever_chooses() {
+        let settings = Settings {
+            only: None,
+            quick: false,
+            seeds: None,
+            trace: None,
+            hosts: None,
+            threads: 1,
+            keep: None,
+            tiny: true,
+        };
+        let plan = Plan::new(&settings, &[]).unwrap();
+        let booked = [Way::Central, Way::Basic(2), Way::Proactive(2)].map(|way| {
+            let seen = plan.busy((50, 4), (30, Aim::Near), way, &|_| {}).unwrap();
+            seen.booked
+        });
+        assert!((0.25..0.35).contains(&booked[0]), "{booked:?}");
+        assert!(booked.iter().all(|one| *one == booked[0]), "{booked:?}");
+    }
 }

@@ -16,8 +16,6 @@ const ANCHORS_MAX: usize = 10_000;
 /// Of more nodes, about so many are at first; then all nodes of the best sets.
 const ANCHORS_FIRST: usize = 1_000;
 const ANCHORED_AGAIN: usize = 20;
-/// How far ahead the earliest start lies: the recipe's lead.
-const LEAD: Span = Span::from_secs(10);
 /// How far apart the starts are that are tried where waiting is bounded.
 const STARTS_APART: Span = Span::from_mins(5);
 /// How often the middle of a set is moved at most.
@@ -95,6 +93,8 @@ pub struct Everything<'a> {
     pub count: usize,
     /// When the query comes.
     pub now: Time,
+    /// When the job may begin.
+    pub from: Time,
     /// For how long the nodes are wanted.
     pub span: Span,
     /// The node that the set should be near, if near any; and where that is.
@@ -105,7 +105,7 @@ pub struct Everything<'a> {
 /// What the best set by this aim costs, in thousandths: by the genetic algorithm over all nodes, and by the better of
 /// that and, around every node and its middle, those that suit best, as long as moving the middle gains. Infinite if none is found.
 pub fn any(everything: &Everything<'_>, aim: Aim, genetic: &Config, seed: u64) -> (f64, f64) {
-    let &Everything { hosts, count, now, span, to, at } = everything;
+    let &Everything { hosts, count, now, from, span, to, at } = everything;
     let resources = Resources::cores(1);
     let candidates: Vec<Candidate<'_>> = hosts
         .iter()
@@ -124,7 +124,7 @@ pub fn any(everything: &Everything<'_>, aim: Aim, genetic: &Config, seed: u64) -
         count,
         criterion: &criterion,
         resources: &resources,
-        from: now + LEAD,
+        from,
         span,
         run: span,
         now,
@@ -137,7 +137,7 @@ pub fn any(everything: &Everything<'_>, aim: Aim, genetic: &Config, seed: u64) -
     let found = best(&problem, genetic, &mut chance);
     let drawn = found.as_ref().map_or(Cost::IMPOSSIBLE, |choice| choice.cost);
     let mut least = drawn;
-    for start in starts(aim, now) {
+    for start in starts(aim, from, now + WAIT_MOST) {
         let interval = start.and_then(|start| Interval::starting(start, span));
         let is_free = |candidate: &Candidate<'_>| {
             interval
@@ -174,14 +174,12 @@ pub fn any(everything: &Everything<'_>, aim: Aim, genetic: &Config, seed: u64) -
 }
 
 /// The starts at which sets are tried; none where any will do.
-fn starts(aim: Aim, now: Time) -> Vec<Option<Time>> {
+fn starts(aim: Aim, first: Time, last: Time) -> Vec<Option<Time>> {
     match aim {
         Aim::Spread | Aim::Near | Aim::Fastest | Aim::Cheapest | Aim::Sum => vec![None],
         // Exact already.
         Aim::Soonest => Vec::new(),
         Aim::Bounded => {
-            let first = now + LEAD;
-            let last = now + WAIT_MOST;
             let starts = (0..).map(|step| first + STARTS_APART * step).take_while(|&start| start <= last);
             starts.map(Some).collect()
         }

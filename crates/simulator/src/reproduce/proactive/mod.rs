@@ -14,6 +14,7 @@ mod judge;
 mod known;
 mod plan;
 mod run;
+mod stage;
 
 use super::finding::Findings;
 use super::runs::{Made, Making};
@@ -29,8 +30,8 @@ impl Plan {
 
     pub(super) fn carry_out(self, wanted: Vec<&'static str>, making: &Making<'_>) -> Result<Report, Error> {
         let make = |case: &case::Case, so_far: &dyn Fn(f64)| self.make(case, so_far);
-        let Made { seen, timing } =
-            making.all(Paper::Proactive, &self.cases, |case| self.weigh(case), make)?;
+        let of = format!("{} {} queries", Paper::Proactive, self.queries);
+        let Made { seen, timing } = making.all(of, &self.cases, |case| self.weigh(case), make)?;
         let runs = judge::Runs::new(seen, |size| self.run_size(size));
         let mut findings = Findings::new(KNOWN, wanted);
         let (mut sheets, mut figures) = (Vec::new(), Vec::new());

@@ -9,13 +9,12 @@ use super::beyond::Experiment;
 use super::case::{ALPHAS, Case, Manner, SIZES, SWEPT, Scene, Seen, Way};
 use super::central;
 use super::judge::{PAPER, name};
-use super::run::{ITERATIONS, Pace};
+use super::run::Pace;
+use super::stage::ITERATIONS;
 use crate::network::{self, Network, latency};
 use crate::reproduce::{Error, Settings};
 use crate::workload::WorkloadError;
 
-/// The queries of a run beyond the paper: fewer, since there are many runs.
-const QUERIES_BEYOND: u32 = 10;
 /// The nodes of a grid at most in a test of the frame.
 const TINY_MAX: u32 = 1_000;
 
@@ -30,7 +29,6 @@ pub struct Plan {
     smaller: u32,
     nodes_max: u32,
     pub(super) queries: u32,
-    pub(super) queries_beyond: u32,
     pub(super) seed: u64,
     pub(super) genetic: genetic::Config,
     latency: latency::Config,
@@ -60,7 +58,6 @@ impl Plan {
             (false, false) => (1, 20),
         };
         let nodes_max = if settings.tiny { TINY_MAX } else { u32::MAX };
-        let queries_beyond = settings.seeds.map_or(queries.min(QUERIES_BEYOND), |seeds| seeds.get());
         let queries = settings.seeds.map_or(queries, |seeds| seeds.get());
         let latency = match &settings.hosts {
             Some(file) => latency::Config::Coordinates(latency::Coordinates {
@@ -116,7 +113,6 @@ impl Plan {
             smaller,
             nodes_max,
             queries,
-            queries_beyond,
             seed: 1,
             genetic,
             latency,
@@ -133,10 +129,7 @@ impl Plan {
             let (nodes, wanted) = plan.run_size(size);
             format!("{nodes} x {wanted}")
         });
-        let mut asked = format!("{queries} for each, of {ITERATIONS} iterations");
-        if plan.cases.iter().any(|case| case.scene != Scene::Paper) {
-            asked += &format!("; {queries_beyond} with other criteria, calendars or iterations");
-        }
+        let asked = format!("{queries} for each, of {ITERATIONS} iterations");
         plan.about = vec![
             ("grids x jobs".to_owned(), sizes.collect::<Vec<_>>().join(", ")),
             ("hosts".to_owned(), hosts),
@@ -151,9 +144,9 @@ impl Plan {
         let gossip = f64::from(nodes);
         let (queries, iterations) = match case.scene {
             Scene::Paper => (self.queries, ITERATIONS),
-            Scene::Often(iterations, Manner::InTurn | Manner::AtOnce) => (self.queries_beyond, iterations),
+            Scene::Often(iterations, Manner::InTurn | Manner::AtOnce) => (self.queries, iterations),
             // Whether nodes are free together has to be looked at as well.
-            Scene::Busy(..) => (self.queries_beyond.saturating_mul(3), ITERATIONS),
+            Scene::Busy(..) => (self.queries.saturating_mul(3), ITERATIONS),
         };
         let choice = f64::from(wanted) * f64::from(queries) * f64::from(iterations);
         match (case.way, case.scene) {
@@ -165,14 +158,7 @@ impl Plan {
     }
 
     pub(super) fn network_config(&self) -> network::Config {
-        network::Config {
-            latency: self.latency.clone(),
-            loss: 0.0,
-            duplication: 0.0,
-            reorder: 0.0,
-            reorder_ms: 0.0,
-            partitions: Vec::new(),
-        }
+        network::Config::calm(self.latency.clone())
     }
 
     pub(super) fn network(&self, nodes: u32) -> Result<Network, network::Error> {

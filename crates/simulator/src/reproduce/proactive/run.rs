@@ -1,22 +1,16 @@
 //! A grid with nothing else to do, and queries for the closest nodes, all at once.
 
-use rand::RngExt;
-use shoal_model::{Envelope, Job, JobId, Machine, NodeId, Nonce, Resources, Span, Time};
-use shoal_protocols::node::{Node, config};
-use shoal_protocols::overlay::cyclon;
-use shoal_protocols::overlay::helpers::{self, Kind, Kinds};
-use shoal_protocols::scheduling::proactive::{self, Variant};
+use shoal_model::{Job, JobId, Machine, NodeId, Resources, Span, Time};
+use shoal_protocols::node::Node;
+use shoal_protocols::overlay::helpers::Kind;
+use shoal_protocols::scheduling::proactive::Variant;
 
 use super::case::{Manner, Seen};
 use super::plan::Plan;
-use crate::grid::{Config, Grid, Start};
+use super::stage::{SETTLE, course, envelope};
+use crate::grid::Grid;
 use crate::reproduce::Error;
-use crate::streams::{Purpose, Stream, stream};
 
-/// How long nodes gossip before the first query: 40 cycles.
-pub const SETTLE: Time = Time::from_secs(400);
-/// The iterations (τ).
-pub const ITERATIONS: u8 = 20;
 /// How long the queries take at most.
 const QUERY: Span = Span::from_secs(900);
 /// When the first of their jobs begins, and how far apart they are: none is in another's way.
@@ -53,54 +47,6 @@ pub struct Pace {
 }
 
 impl Plan {
-    /// What the recipe is told.
-    pub fn recipe(&self, variant: Variant, alpha: u8, overlays: &[Kind]) -> proactive::Config {
-        proactive::Config {
-            variant,
-            alpha,
-            iterations: ITERATIONS,
-            genetic: self.genetic,
-            helpers: helpers::Config {
-                overlays: Kinds::of(overlays),
-                measure: false,
-                ..helpers::Config::default()
-            },
-            ..proactive::Config::default()
-        }
-    }
-
-    /// A grid of whole nodes on these machines, as it starts.
-    pub fn grid(
-        &self,
-        nodes: u32,
-        recipe: proactive::Config,
-        machines: Vec<Machine>,
-    ) -> Result<Grid<Node>, Error> {
-        Ok(Grid::build(Config {
-            seed: self.seed,
-            nodes: nodes as usize,
-            network: self.network_config(),
-            faults: Default::default(),
-            fsync: Span::ZERO,
-            // Whom nodes know at the start; from then on the overlay of profiles is what changes.
-            overlay: cyclon::Config { period_ms: 0, ..cyclon::Config::default() }.into(),
-            start: Start::Graph,
-            work: config::Work {
-                machine: machines[0].clone(),
-                recipe: config::Recipe::Proactive(recipe),
-                commit: Default::default(),
-                heartbeat: Default::default(),
-                limit_default: Span::from_hours(1),
-                eager: false,
-                gate: Default::default(),
-            },
-            machines,
-            threads: 1,
-            watch: false,
-            story: false,
-        })?)
-    }
-
     /// Has all queries asked at once, and watches them to their end.
     pub fn at_once(
         &self,
@@ -126,8 +72,7 @@ impl Plan {
         grid.world().run_before(SETTLE);
         let bytes = (sent(&grid, &OVERLAY).1 - before) as f64 / 10.0 / f64::from(nodes);
         let (searched, committed) = (sent(&grid, &SEARCH).0, sent(&grid, &COMMITS).0);
-        let count = if pace.is_some() { self.queries_beyond } else { self.queries };
-        let queries = self.ask(&mut grid, nodes, wanted, count);
+        let queries = self.ask(&mut grid, nodes, wanted);
         let end = SETTLE + QUERY;
         let each = usize::from(recipe.iterations);
         let step = if pace.is_some() { LOOK } else { Span::from_secs(10) };
@@ -159,8 +104,8 @@ impl Plan {
         Ok(Seen { courses, bytes, messages, seconds, inputs: grid.look().handled(), ..Seen::default() })
     }
 
-    fn ask(&self, grid: &mut Grid<Node>, nodes: u32, wanted: u32, count: u32) -> Vec<(NodeId, JobId)> {
-        (0..count)
+    fn ask(&self, grid: &mut Grid<Node>, nodes: u32, wanted: u32) -> Vec<(NodeId, JobId)> {
+        (0..self.queries)
             .map(|query| {
                 let (entry, _) = self.entry(query, nodes);
                 let job = Job {
@@ -174,18 +119,6 @@ impl Plan {
             })
             .collect()
     }
-
-    /// Through which node a query comes, and more luck of its own.
-    pub fn entry(&self, query: u32, nodes: u32) -> (NodeId, Stream) {
-        let mut luck = stream(self.seed, Purpose::Entry, u64::from(query));
-        (NodeId(luck.random_range(1..=u64::from(nodes))), luck)
-    }
-}
-
-/// The job of a query as it is submitted.
-pub fn envelope(job: Job, query: u32) -> Envelope {
-    let nonce = Nonce(u128::from(query).to_be_bytes());
-    Envelope::new(job, nonce).expect("the job makes sense")
 }
 
 /// Messages and bytes of these kinds that were sent so far.
@@ -193,11 +126,4 @@ fn sent(grid: &Grid<Node>, kinds: &[&str]) -> (u64, u64) {
     let traffic = grid.look().traffic();
     let all = kinds.iter().filter_map(|kind| traffic.get(kind));
     all.fold((0, 0), |(messages, bytes), one| (messages + one.messages, bytes + one.bytes))
-}
-
-/// What the best set of a query cost after each iteration, in milliseconds; an iteration before the first set has none.
-pub fn course(grid: &Grid<Node>, &(entry, job): &(NodeId, JobId)) -> Vec<f64> {
-    let proactive = grid.look().core(entry).proactive();
-    let costs = proactive.map_or(&[][..], |proactive| proactive.course(job));
-    costs.iter().map(|cost| cost.map_or(f64::INFINITY, |cost| cost.value as f64 / 1e6)).collect()
 }
