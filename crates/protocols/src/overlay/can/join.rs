@@ -135,11 +135,14 @@ impl Can {
         let Some(claim) = self.claims.iter().find(|claim| claim.zone.contains(&point)).copied() else {
             return;
         };
-        let promise = match self.join.promised {
-            Some((to, promised, until)) if until > ctx.now => {
-                if to != newcomer {
-                    return;
-                }
+        let promise = match self.join.promised.filter(|(_, _, until)| *until > ctx.now) {
+            Some((to, ..)) if to != newcomer => return,
+            // The same again, unless what we own has more right by now, or is another zone.
+            Some((_, promised, _))
+                if promised.version > claim.version
+                    && promised.zone.contains(&point)
+                    && promised.zone.without(&claim.zone).is_empty() =>
+            {
                 promised
             }
             Some(_) | None => match self.part_for(&point, &claim) {
