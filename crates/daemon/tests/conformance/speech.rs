@@ -106,19 +106,40 @@ fn needing_luck() -> Vec<Message> {
     let needs = Needs::new(Resources::cores(1), Span::from_secs(60));
     let job = JobId([3; 16]);
     let offer = tri_pronged::Offer { job, needs, overtaken: 4, entered: Time::from_secs(6), at_once: true };
-    vec![
-        Message::Can(can::Message::Taken),
-        Message::Can(can::Message::Grant(claim)),
-        Message::Can(can::Message::Tie(Shared::new(balloon), 3)),
-        Message::Can(can::Message::Tied),
-        Message::Can(can::Message::Untie(Time::from_secs(8))),
+    let search = tri_pronged::Search {
+        job,
+        round: 2,
+        owner: NodeId(6),
+        needs: offer.needs.clone(),
+        point: [5; 6],
+        avoid: vec![NodeId(9)],
+    };
+    let aside = tri_pronged::Aside { seen: vec![NodeId(3)], ..tri_pronged::Aside::new(NodeId(7)) };
+    let zones = [
+        can::Message::Taken,
+        can::Message::Grant(claim),
+        can::Message::Tie(Shared::new(balloon), 3),
+        can::Message::Tied,
+        can::Message::Untie(Time::from_secs(8)),
+    ];
+    let beside = [
+        can::SecondaryMessage::Knock { newcomer: NodeId(5), hops: 2 },
+        can::SecondaryMessage::Enter(None),
+        can::SecondaryMessage::Enter(Some(NodeId(8))),
+        can::SecondaryMessage::Hold { node: NodeId(8), open: true, hops: 1 },
+    ];
+    let beside = beside.into_iter().chain(zones.clone().map(can::SecondaryMessage::Zones));
+    let said = [
+        Message::TriPronged(tri_pronged::Message::FindResidue(Shared::new(search), Box::new(aside))),
         Message::TriPronged(tri_pronged::Message::Offer(Shared::new(offer))),
         Message::TriPronged(tri_pronged::Message::Answer { job, yes: true }),
         Message::TriPronged(tri_pronged::Message::Pull { vitals: Shared::new(vitals), balance: true }),
         Message::TriPronged(tri_pronged::Message::Nothing),
         Message::Job(JobMessage::Denied(job, Epoch(2), Denial::Revoked)),
         Message::Job(JobMessage::Denied(job, Epoch(3), Denial::Rule(u32::MAX))),
-    ]
+    ];
+    let overlays = zones.into_iter().map(Message::Can).chain(beside.map(Message::Secondary));
+    overlays.chain(said).collect()
 }
 
 #[test]
@@ -145,7 +166,9 @@ fn every_message_of_faulty_runs_comes_back_from_its_frame() {
     }
     let real = config::Recipe::TriPronged(tri_pronged::Config::real());
     let zones = can::Config { period_ms: 2_000, ..can::Config::real() };
-    come_back(said(9, zones.into(), Some(real), GANGS), &mut kinds);
+    for residue in [can::Residue::Balloon, can::Residue::Dual] {
+        come_back(said(9, can::Config { residue, ..zones }.into(), Some(real), GANGS), &mut kinds);
+    }
     one_by_one(needing_luck(), &mut kinds);
     // Who holds whom is counted only where it is measured; the overlay of profiles begins with those that are known;
     // nobody here has ten thousand jobs to refuse one more; and that a move is declined needs luck.

@@ -51,6 +51,7 @@ impl Node {
             Message::Overlay(_)
             | Message::BlatantS(_)
             | Message::Can(_)
+            | Message::Secondary(_)
             | Message::TriPronged(_)
             | Message::Proactive(_)
             | Message::Aria(_)

@@ -245,6 +245,7 @@ impl Node {
             Message::Overlay(_)
             | Message::BlatantS(_)
             | Message::Can(_)
+            | Message::Secondary(_)
             | Message::TriPronged(_)
             | Message::Proactive(_)
             | Message::Aria(_)

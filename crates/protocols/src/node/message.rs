@@ -20,6 +20,8 @@ pub enum Message {
     BlatantS(blatant_s::Message),
     /// Between overlays of CAN.
     Can(can::Message),
+    /// Between what is left of machines, in a CAN of its own.
+    Secondary(can::SecondaryMessage),
     /// Between coordinators and participants.
     Commit(two_phase::Message<Resources, Brief>),
     /// Between watchers and watched.
@@ -216,6 +218,8 @@ pub enum Timer {
     BlatantS(blatant_s::Timer),
     /// By the overlay CAN.
     Can(can::Timer),
+    /// By the CAN of what is left of machines.
+    Secondary(can::Timer),
     /// By the commit.
     Commit(two_phase::Timer),
     /// By the failure detector.
@@ -467,7 +471,7 @@ pub enum Refusal {
 const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 86] = {
+const KINDS: [&str; 98] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         blatant_s::Message::KINDS,
@@ -480,8 +484,9 @@ const KINDS: [&str; 86] = {
         tri_pronged::Message::KINDS,
         proactive::Message::KINDS,
         &["started", "ended", "noted", "inquire", "sooner", "go", "await", "over", "denied"],
+        can::SecondaryMessage::KINDS,
     ];
-    let mut all = [""; 86];
+    let mut all = [""; 98];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;
@@ -530,6 +535,7 @@ impl protocol::Message for Message {
             Message::Job(JobMessage::Await(..)) => JOB + 6,
             Message::Job(JobMessage::Over(..)) => JOB + 7,
             Message::Job(JobMessage::Denied(..)) => JOB + 8,
+            Message::Secondary(message) => JOB + 9 + message.kind(),
         }
     }
 
@@ -538,6 +544,7 @@ impl protocol::Message for Message {
             Message::Overlay(message) => message.bytes(),
             Message::BlatantS(message) => message.bytes(),
             Message::Can(message) => message.bytes(),
+            Message::Secondary(message) => message.bytes(),
             Message::Commit(message) => message.bytes(),
             Message::Heartbeat(message) => message.bytes(),
             Message::Sample(message) => message.bytes(),
@@ -554,6 +561,7 @@ impl protocol::Message for Message {
             Message::Overlay(message) => message.mentions(mention),
             Message::BlatantS(message) => message.mentions(mention),
             Message::Can(message) => message.mentions(mention),
+            Message::Secondary(message) => message.mentions(mention),
             Message::Commit(message) => message.mentions(mention),
             Message::Heartbeat(message) => message.mentions(mention),
             Message::Sample(message) => message.mentions(mention),

@@ -44,7 +44,7 @@ use shoal_model::{JobId, NodeId, Resources};
 use crate::commit::two_phase::{self, TwoPhase};
 use crate::guard::heartbeat::{self, Heartbeat};
 use crate::overlay::blatant_s::{self, BlatantS};
-use crate::overlay::can::{self, Can};
+use crate::overlay::can::{self, Can, Secondary};
 use crate::overlay::cyclon::{self, Cyclon};
 use crate::overlay::{self, Overlay};
 use crate::protocol::{Ctx, Hosts, Input, Layer, Never, Protocol};
@@ -110,7 +110,10 @@ impl Protocol for Node {
                 Overlay::Can(Box::new(Can::restore(&setup, me, std::iter::empty())))
             }
         };
-        let work = config.work.as_ref().map(|work| Box::new(Work::restore(work, me, records)));
+        let mut work = config.work.as_ref().map(|work| Box::new(Work::restore(work, me, records)));
+        if let (Some(work), overlay::Config::Can(can)) = (&mut work, &config.overlay) {
+            work.recipe.beside(can, me);
+        }
         let mut follows_overlay = false;
         match work.as_ref().map(|work| &work.recipe) {
             Some(Recipe::Asap(asap)) => {
@@ -229,6 +232,10 @@ impl Node {
                 self.tell_can(Input::Message { from, message }, ctx);
                 return;
             }
+            Message::Secondary(message) => {
+                self.tell_secondary(Input::Message { from, message }, ctx);
+                return;
+            }
             message => message,
         };
         let Some(work) = &mut self.work else { return };
@@ -238,7 +245,7 @@ impl Node {
             return;
         }
         match message {
-            Message::Overlay(_) | Message::BlatantS(_) | Message::Can(_) => {}
+            Message::Overlay(_) | Message::BlatantS(_) | Message::Can(_) | Message::Secondary(_) => {}
             Message::Commit(message) => {
                 if let two_phase::Message::Confirmed { job, epoch } = message {
                     self.note_running(from, job, epoch, ctx);
@@ -286,6 +293,7 @@ impl Node {
             Timer::Overlay(timer) => self.tell_cyclon(Input::Timer(timer), ctx),
             Timer::BlatantS(timer) => self.tell_blatant_s(Input::Timer(timer), ctx),
             Timer::Can(timer) => self.tell_can(Input::Timer(timer), ctx),
+            Timer::Secondary(timer) => self.tell_secondary(Input::Timer(timer), ctx),
             Timer::Commit(timer) => self.tell_commit(Input::Timer(timer), ctx),
             Timer::Heartbeat(timer) => self.tell_heartbeat(Input::Timer(timer), ctx),
             Timer::Sample(timer) => self.tell_sample(Input::Timer(timer), ctx),
@@ -334,7 +342,10 @@ impl Node {
         match &self.overlay {
             Overlay::Cyclon(_) => self.tell_cyclon(Input::Boot, ctx),
             Overlay::BlatantS(_) => self.tell_blatant_s(Input::Boot, ctx),
-            Overlay::Can(_) => self.tell_can(Input::Boot, ctx),
+            Overlay::Can(_) => {
+                self.tell_can(Input::Boot, ctx);
+                self.tell_secondary(Input::Boot, ctx);
+            }
         }
     }
 
@@ -529,6 +540,7 @@ macro_rules! hosts_without_records {
 hosts_without_records!(Cyclon, Overlay, Overlay);
 hosts_without_records!(BlatantS, BlatantS, BlatantS);
 hosts_without_records!(Can, Can, Can);
+hosts_without_records!(Secondary, Secondary, Secondary);
 hosts_without_records!(Heartbeat<JobId>, Heartbeat, Heartbeat);
 hosts_without_records!(Sample, Sample, Sample);
 hosts_without_records!(Asap, Asap, Asap);

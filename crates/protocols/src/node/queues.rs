@@ -63,6 +63,11 @@ impl Node {
                 queues.extend(aria.queues().map(|(name, len, most)| queue(name, len, most)));
             }
             Recipe::TriPronged(recipe) => {
+                if let Some(second) = self.secondary() {
+                    let can = second.can();
+                    queues.push(queue("neighbours of what is left", can.degree(), NEIGHBOURS_MAX));
+                    queues.push(queue("zones of what was left", can.ghosts(), GHOSTS_MAX));
+                }
                 queues.push(queue("searches", recipe.aria.searches(), open));
                 queues.extend(recipe.aria.queues().map(|(name, len, most)| queue(name, len, most)));
                 queues.extend(recipe.prongs.queues().map(|(name, len, most)| queue(name, len, most)));

@@ -5,7 +5,7 @@ use shoal_model::{Amount, Machine, NodeId, Span, Time};
 use super::message::Event;
 use super::{Node, Recipe, Work};
 use crate::overlay::Overlay;
-use crate::overlay::can::{self, Can, Vitals};
+use crate::overlay::can::{self, Can, Residue, Secondary, Vitals};
 use crate::protocol::{Ctx, Input, Protocol};
 use crate::queue::backfill::Shares;
 use crate::scheduling::aria::{self, Aria};
@@ -17,6 +17,8 @@ use crate::shared::Shared;
 pub(super) struct Prongs {
     pub aria: Aria,
     pub prongs: TriPronged,
+    /// What is left of this machine, where that is found in a CAN of its own.
+    secondary: Option<Secondary>,
     machine: Shared<Machine>,
     /// Up to which change of the queue others have been told.
     told: Option<u64>,
@@ -32,6 +34,7 @@ impl Prongs {
         Prongs {
             aria: Aria::restore(config.seats(), me, machine, records).let_others_find(),
             prongs: TriPronged::new(config),
+            secondary: None,
             machine: Shared::new(machine.clone()),
             told: None,
         }
@@ -83,6 +86,14 @@ impl Node {
         }
     }
 
+    /// What this node knows of the CAN of what is left of machines, where there is one.
+    pub fn secondary(&self) -> Option<&Secondary> {
+        match &self.work.as_ref()?.recipe {
+            Recipe::TriPronged(prongs) => prongs.secondary.as_ref(),
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_) => None,
+        }
+    }
+
     pub(super) fn tell_can(&mut self, input: Input<Can>, ctx: &mut Ctx<'_, Node>) {
         let Overlay::Can(can) = &mut self.overlay else { return };
         for event in ctx.layer(|ctx| can.handle(input, ctx)) {
@@ -94,6 +105,15 @@ impl Node {
         self.overlay_changed(ctx);
     }
 
+    pub(super) fn tell_secondary(&mut self, input: Input<Secondary>, ctx: &mut Ctx<'_, Node>) {
+        let (Some(work), Overlay::Can(can)) = (&mut self.work, &self.overlay) else { return };
+        let Recipe::TriPronged(recipe) = &mut work.recipe else { return };
+        if let Some(secondary) = &mut recipe.secondary {
+            let heard = ctx.layer(|ctx| secondary.handle(input, can, ctx));
+            assert!(heard.is_empty(), "what is left has nothing to say to its node");
+        }
+    }
+
     pub(super) fn tell_prongs(
         &mut self,
         tell: impl FnOnce(&mut TriPronged, &tri_pronged::Here<'_>, &mut Ctx<'_, TriPronged>),
@@ -101,8 +121,8 @@ impl Node {
     ) {
         let (Some(work), Overlay::Can(can)) = (&mut self.work, &self.overlay) else { return };
         let Work { recipe: Recipe::TriPronged(recipe), machine, .. } = work.as_mut() else { return };
-        let Prongs { aria, prongs, .. } = recipe.as_mut();
-        let here = tri_pronged::Here { can, seats: aria, machine };
+        let Prongs { aria, prongs, secondary, .. } = recipe.as_mut();
+        let here = tri_pronged::Here { can, secondary: secondary.as_ref(), seats: aria, machine };
         for event in ctx.layer(|ctx| tell(prongs, &here, ctx)) {
             match event {
                 tri_pronged::Event::Found { job, round, node } => {
@@ -122,19 +142,37 @@ impl Node {
         }
     }
 
-    /// If what waits and runs here has changed, neighbours hear of it with the next heartbeat, and the balloon moves.
+    /// If what waits and runs here has changed, neighbours hear of it with the next heartbeat, and what is left moves.
     pub(super) fn queue_changed(&mut self, ended: bool, ctx: &mut Ctx<'_, Node>) {
         let (Some(work), Overlay::Can(can)) = (&mut self.work, &mut self.overlay) else { return };
         let Recipe::TriPronged(recipe) = &mut work.recipe else { return };
         let changes = Some(recipe.aria.changes());
         let changed = std::mem::replace(&mut recipe.told, changes) != changes;
         if changed {
-            can.describe(recipe.vitals(ctx.now));
+            let vitals = recipe.vitals(ctx.now);
+            can.describe(vitals.clone());
             let heard = ctx.layer(|ctx| can.move_balloon(ctx));
             assert!(heard.is_empty(), "a balloon moves without a word to its node");
+            if let Some(secondary) = &mut recipe.secondary {
+                let heard = ctx.layer(|ctx| secondary.follow(vitals, can, ctx));
+                assert!(heard.is_empty(), "what is left has nothing to say to its node");
+            }
         }
         if changed || ended {
             self.tell_prongs(|prongs, here, ctx| prongs.queue_changed(ended, here, ctx), ctx);
+        }
+    }
+}
+
+impl Recipe {
+    /// Where what is left of machines has a CAN of its own, it is beside the first.
+    pub(super) fn beside(&mut self, config: &can::Config, me: NodeId) {
+        match (self, config.space, config.residue) {
+            (Recipe::TriPronged(prongs), can::Kind::Resources, Residue::Dual) => {
+                prongs.secondary = Some(Secondary::new(config, me));
+            }
+            (Recipe::TriPronged(_), _, _)
+            | (Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_), _, _) => {}
         }
     }
 }

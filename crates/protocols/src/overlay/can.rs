@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Papers: Ratnasamy, Francis, Handley, Karp, Shenker, 2001 (torus, join, takeover); Kim et al., 2006 and 2007 (dimensions
-//! that mean resources, a virtual one, aggregated load); Lee, Keleher, Sussman, 2010 (balloons).
+//! that mean resources, a virtual one, aggregated load); Lee, Keleher, Sussman, 2010 (balloons, Dual-CAN).
 //!
 //! Done otherwise: a heartbeat says which zones its sender claims, each with a version that grows whenever a zone changes
 //! hands. Where two claims overlap, the larger version is right and the other gives way, so that no message needs an
@@ -32,6 +32,7 @@ mod join;
 mod layout;
 mod message;
 mod reassign;
+mod secondary;
 mod volume;
 mod zone;
 
@@ -50,6 +51,7 @@ use heal::Ghost;
 pub use heal::{CLAIMS_MAX, GHOSTS_MAX, NEIGHBOURS_MAX};
 pub use layout::{Place, lay_out};
 pub use message::{Ahead, Balloon, Claim, Message, Peer, Update, Vitals};
+pub use secondary::{DOOR, Secondary, SecondaryMessage};
 pub use volume::Volume;
 pub use zone::{DIMENSIONS_MAX, Face, Point, SIDE, Space, Zone};
 
@@ -130,7 +132,10 @@ pub struct Can {
     dead: BTreeMap<NodeId, Time>,
     introducer: Option<NodeId>,
     join: join::Join,
+    /// Whether it wants no zone.
     leaving: bool,
+    /// Whether this is a Secondary: nodes come and go, and nobody takes all of the space unless told to.
+    second: bool,
     vitals: Option<Vitals>,
     ahead: [Ahead; DIMENSIONS_MAX],
     balloons: balloon::Balloons,
@@ -171,6 +176,7 @@ impl Protocol for Can {
             introducer: None,
             join: join::Join::default(),
             leaving: false,
+            second: false,
             vitals: None,
             ahead: [Ahead::default(); DIMENSIONS_MAX],
             balloons: balloon::Balloons::default(),

@@ -254,6 +254,13 @@ fn beneath(recipe: &Recipe, overlay: overlay::Config, places: &Places) -> Result
         (Recipe::TriPronged(_), overlay::Config::Cyclon(_) | overlay::Config::BlatantS(_)) => {
             Err(places.error("overlay.kind", "must be \"can\": the recipe tri-pronged finds places in one"))
         }
+        (
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_),
+            overlay::Config::Can(can::Config { residue: can::Residue::Dual, .. }),
+        ) => {
+            let why = "must not be \"dual\": only the recipe tri-pronged looks for what is left of machines";
+            Err(places.error("overlay.residue", why))
+        }
         (Recipe::TriPronged(_), overlay::Config::Can(_))
         | (Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_), _) => Ok(overlay),
     }

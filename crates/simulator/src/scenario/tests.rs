@@ -125,6 +125,15 @@ fn grids_that_cannot_be_are_refused() {
     assert_eq!(error, "s.toml:1:1: nodes: must be at least 1: a grid has nodes");
     let error = refused("overlay.cache = 16");
     assert_eq!(error, "s.toml:1:9: overlay.cache: 16 neighbours in a grid of 16 nodes: must be at most 15");
+    let error = refused("recipe = \"aria\"\noverlay = { kind = \"can\", residue = \"dual\" }");
+    assert!(error.contains("overlay.residue: must not be \"dual\": only the recipe tri-pronged"), "{error}");
+    let error = refused(
+        "recipe = \"tri-pronged\"\noverlay = { kind = \"can\", residue = \"dual\", space = { torus = 2 } }",
+    );
+    assert!(
+        error.contains("overlay.residue: \"dual\": must be \"balloon\" or \"off\" on a torus"),
+        "{error}"
+    );
     let error = refused("overlay = { cache = 4, shuffle = 5 }");
     assert_eq!(error, "s.toml:1:24: overlay.shuffle: 5: must be 1 to the size of the cache (4)");
     let error = refused("heartbeat = { misses = 0 }");

@@ -18,6 +18,18 @@ pub fn grid(
     recipe: tri_pronged::Config,
     faults: faults::Config,
 ) -> Grid<Node> {
+    grid_with(can::Residue::Balloon, 1, seed, machines, recipe, faults)
+}
+
+/// A grid on so many threads in which what is left of machines is found so.
+pub fn grid_with(
+    residue: can::Residue,
+    threads: usize,
+    seed: u64,
+    machines: Vec<Machine>,
+    recipe: tri_pronged::Config,
+    faults: faults::Config,
+) -> Grid<Node> {
     let latency = latency::Config::Uniform(latency::Uniform { min_ms: 5.0, max_ms: 60.0 });
     Grid::build(Config {
         seed,
@@ -32,7 +44,7 @@ pub fn grid(
         },
         faults,
         fsync: Span::from_millis(2),
-        overlay: can::Config { period_ms: 5_000, ..can::Config::default() }.into(),
+        overlay: can::Config { period_ms: 5_000, residue, ..can::Config::default() }.into(),
         start: Start::Join,
         work: config::Work {
             machine: machines[0].clone(),
@@ -44,7 +56,7 @@ pub fn grid(
             gate: Default::default(),
         },
         machines,
-        threads: 1,
+        threads,
         watch: true,
         story: true,
     })
@@ -56,8 +68,12 @@ pub fn machine(cores: u32) -> Machine {
 }
 
 pub fn job(number: u16, cores: u32, takes: u64) -> Envelope {
+    job_needing(number, Resources::cores(cores), takes)
+}
+
+pub fn job_needing(number: u16, resources: Resources, takes: u64) -> Envelope {
     let span = Span::from_secs(takes);
-    let job = Job { resources: Resources::cores(cores), limit: Some(span * 3), ..command_taking(span) };
+    let job = Job { resources, limit: Some(span * 3), ..command_taking(span) };
     let mut nonce = [0; 16];
     nonce[..2].copy_from_slice(&number.to_be_bytes());
     Envelope::new(job, Nonce(nonce)).expect("the job makes sense")

@@ -37,7 +37,7 @@ fn promises_hold_with_every_variant() {
     }
 }
 
-fn cases(count: u32) -> ProptestConfig {
+pub fn cases(count: u32) -> ProptestConfig {
     let default = ProptestConfig::with_cases(count);
     let rng_seed = match default.rng_seed {
         RngSeed::Random => RngSeed::Fixed(1),

@@ -62,16 +62,14 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
         }
         Message::BlatantS(blatant_s::Message::Update { known: news, .. }) => known(news),
         Message::Aria(aria::Message::Assign { brief, .. }) => placement(brief.nodes.len()),
-        Message::Can(can::Message::Welcome { around, .. }) => peers(around),
-        Message::Can(can::Message::Update(update, _)) => {
-            at_most(update.claims.len(), CLAIMS_MAX, Unsound::Zones)?;
-            update.vitals.as_ref().map_or(Ok(()), vitals)?;
-            peers(&update.peers)
-        }
-        Message::Can(can::Message::Tie(balloon, _)) => vitals(&balloon.vitals),
+        Message::Can(message) | Message::Secondary(can::SecondaryMessage::Zones(message)) => zones(message),
         Message::TriPronged(tri_pronged::Message::Find(search, trail)) => {
             at_most(search.avoid.len(), AVOID_MAX, Unsound::Avoid)?;
             at_most(trail.seen.len().max(trail.back.len()), SEEN_MAX, Unsound::Avoid)
+        }
+        Message::TriPronged(tri_pronged::Message::FindResidue(search, aside)) => {
+            at_most(search.avoid.len(), AVOID_MAX, Unsound::Avoid)?;
+            at_most(aside.seen.len().max(aside.back.len()), SEEN_MAX, Unsound::Avoid)
         }
         Message::TriPronged(tri_pronged::Message::Pull { vitals: told, .. }) => vitals(told),
         Message::Proactive(proactive::Message::Helpers(message)) => helpers(message),
@@ -138,12 +136,10 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
             | aria::Message::Cancel { .. }
             | aria::Message::Cancelled { .. },
         )
-        | Message::Can(
-            can::Message::Join { .. }
-            | can::Message::Taken
-            | can::Message::Grant(_)
-            | can::Message::Tied
-            | can::Message::Untie(_),
+        | Message::Secondary(
+            can::SecondaryMessage::Knock { .. }
+            | can::SecondaryMessage::Enter(_)
+            | can::SecondaryMessage::Hold { .. },
         )
         | Message::TriPronged(
             tri_pronged::Message::Found { .. }
@@ -167,6 +163,23 @@ fn placement(nodes: usize) -> Result<(), Unsound> {
         Err(Unsound::Placement)
     } else {
         at_most(nodes, MAX_NODES_PER_JOB as usize, Unsound::Placement)
+    }
+}
+
+fn zones(message: &can::Message) -> Result<(), Unsound> {
+    match message {
+        can::Message::Welcome { around, .. } => peers(around),
+        can::Message::Update(update, _) => {
+            at_most(update.claims.len(), CLAIMS_MAX, Unsound::Zones)?;
+            update.vitals.as_ref().map_or(Ok(()), vitals)?;
+            peers(&update.peers)
+        }
+        can::Message::Tie(balloon, _) => vitals(&balloon.vitals),
+        can::Message::Join { .. }
+        | can::Message::Taken
+        | can::Message::Grant(_)
+        | can::Message::Tied
+        | can::Message::Untie(_) => Ok(()),
     }
 }
 

@@ -26,6 +26,7 @@ const ARIA: u8 = 8;
 const CAN: u8 = 9;
 const TRI_PRONGED: u8 = 10;
 const PROACTIVE: u8 = 11;
+const SECONDARY: u8 = 12;
 
 /// The numbers of what owners and run nodes say.
 const JOB_MESSAGES: usize = 9;
@@ -65,6 +66,7 @@ pub fn kind(message: &Message) -> u16 {
         Message::Can(message) => (CAN, message.kind()),
         Message::TriPronged(message) => (TRI_PRONGED, message.kind()),
         Message::Proactive(message) => (PROACTIVE, message.kind()),
+        Message::Secondary(message) => (SECONDARY, message.kind()),
         Message::Job(JobMessage::Started(..)) => (JOB, 0),
         Message::Job(JobMessage::Ended(..)) => (JOB, 1),
         Message::Job(JobMessage::Noted(..)) => (JOB, 2),
@@ -92,6 +94,7 @@ fn known(layer: u8) -> usize {
         CAN => can::Message::KINDS.len(),
         TRI_PRONGED => tri_pronged::Message::KINDS.len(),
         PROACTIVE => proactive::Message::KINDS.len(),
+        SECONDARY => can::SecondaryMessage::KINDS.len(),
         _ => 0,
     }
 }
@@ -110,6 +113,7 @@ pub fn write(message: &Message, bytes: &mut Vec<u8>) -> Result<usize, Malformed>
             Message::Can(message) => put(message, bytes),
             Message::TriPronged(message) => put(message, bytes),
             Message::Proactive(message) => put(message, bytes),
+            Message::Secondary(message) => put(message, bytes),
             Message::Job(message) => put(message, bytes),
         }
         Ok(())
@@ -135,6 +139,7 @@ pub fn read(kind: u16, payload: &[u8]) -> Result<Message, Unread> {
         CAN => Message::Can(take(kind, payload)?),
         TRI_PRONGED => Message::TriPronged(take(kind, payload)?),
         PROACTIVE => Message::Proactive(take(kind, payload)?),
+        SECONDARY => Message::Secondary(take(kind, payload)?),
         _ => return Err(Unread::Unknown(kind)),
     };
     let found = self::kind(&message);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use shoal_model::{NodeId, Time};
 
 use super::join::HOPS_MAX;
-use super::message::{Balloon, Message};
+use super::message::{Balloon, Message, Vitals};
 use super::zone::Point;
 use super::{Can, Hop, Kind, Residue, VIRTUAL};
 use crate::protocol::Ctx;
@@ -38,16 +38,18 @@ impl Can {
         self.balloons.holder
     }
 
+    /// Where what is left of this node lies, if something runs and something is left.
+    pub(super) fn residue_of(&self, vitals: &Vitals) -> Option<Point> {
+        let speed = Some(vitals.machine.speed);
+        vitals.is_partly_used().then(|| self.config.place(&vitals.residual, speed, self.point[VIRTUAL]))
+    }
+
     /// Where this node's balloon lies, if it has one: something runs, and something is left.
     pub fn balloon_point(&self) -> Option<Point> {
-        let vitals = self.vitals.as_ref().filter(|vitals| {
-            let left = &vitals.residual;
-            vitals.running > 0 && left.cores > shoal_model::units::Thousandths::ZERO
-        })?;
+        let vitals = self.vitals.as_ref()?;
         let resource = matches!(self.config.space, Kind::Resources);
         let balloons = matches!(self.config.residue, Residue::Balloon);
-        let speed = Some(vitals.machine.speed);
-        (resource && balloons).then(|| self.config.place(&vitals.residual, speed, self.point[VIRTUAL]))
+        self.residue_of(vitals).filter(|_| resource && balloons)
     }
 
     /// What is left has changed: the balloon moves, and only it.

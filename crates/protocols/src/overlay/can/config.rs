@@ -50,6 +50,8 @@ pub enum Residue {
     Off,
     /// As a balloon, at the node in whose zone it lies.
     Balloon,
+    /// As a node of a second CAN, with a zone there (Dual-CAN); for the recipe `tri-pronged`.
+    Dual,
 }
 
 impl Default for Config {
@@ -81,6 +83,9 @@ pub enum ConfigError {
     /// More octaves than numbers have bits.
     #[error("octaves = {0}: must be at most 20")]
     Octaves(u8),
+    /// A second CAN of what is left, where nothing is said of what there is.
+    #[error("residue = \"dual\": must be \"balloon\" or \"off\" on a torus, whose dimensions mean nothing")]
+    Residue,
 }
 
 /// The dimensions of the resource CAN, in order; the last is virtual.
@@ -125,6 +130,9 @@ impl Config {
         }
         if self.octaves > 20 {
             return Err(ConfigError::Octaves(self.octaves));
+        }
+        if matches!((self.space, self.residue), (Kind::Torus(_), Residue::Dual)) {
+            return Err(ConfigError::Residue);
         }
         Ok(())
     }
@@ -222,5 +230,8 @@ mod tests {
         assert_eq!(told(Config { memory_most_gib: 0, ..usual }), "memory_most_gib = 0: must be at least 1");
         assert!(told(Config { space: Kind::Torus(7), ..usual }).contains("1 to 6 dimensions"));
         assert!(told(Config { octaves: 21, ..usual }).contains("at most 20"));
+        let dual = Config { residue: Residue::Dual, ..usual };
+        assert_eq!(dual.check(), Ok(()));
+        assert!(told(Config { space: Kind::Torus(2), ..dual }).starts_with("residue = \"dual\""));
     }
 }

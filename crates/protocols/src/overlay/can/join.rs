@@ -66,7 +66,7 @@ impl Can {
         if self.leaving || self.has_home() {
             return;
         }
-        if self.introducer.is_none() && self.neighbours.is_empty() {
+        if self.introducer.is_none() && self.neighbours.is_empty() && !self.second {
             self.take_all(ctx);
             return;
         }
@@ -76,7 +76,7 @@ impl Can {
         self.look_for_home(pause, ctx);
     }
 
-    fn take_all(&mut self, ctx: &mut Ctx<'_, Can>) {
+    pub(super) fn take_all(&mut self, ctx: &mut Ctx<'_, Can>) {
         // Who has known others gives way to whatever they own.
         let version = u32::from(self.neighbours.is_empty());
         self.claims = Shared::new(vec![Claim { zone: Zone::WHOLE, version }]);
@@ -112,7 +112,7 @@ impl Can {
         if self.claims.is_empty() {
             // Two that sent each other would wait forever.
             let mutual = self.introducer == Some(newcomer);
-            if self.me < newcomer && (mutual || self.join.asked > FRUITLESS_MOST) {
+            if !self.second && self.me < newcomer && (mutual || self.join.asked > FRUITLESS_MOST) {
                 self.take_all(ctx);
             }
             return;
@@ -196,6 +196,26 @@ impl Can {
         self.claims = Shared::new(claims);
         self.learn(around, false, ctx);
         self.announce(&[from], ctx);
+        if self.second {
+            self.hand_on_extras(ctx);
+        }
+    }
+
+    /// Lies there from now on: without a zone there it asks for one, and keeps those it has until it is in.
+    pub(super) fn lie_at(&mut self, point: Point, ctx: &mut Ctx<'_, Can>) {
+        self.leaving = false;
+        self.point = point;
+        self.make_whole();
+        if self.has_home() {
+            self.tell(ctx);
+            return;
+        }
+        if !self.neighbours.is_empty() {
+            // Whoever let it in may be gone by now; those around are not.
+            self.introducer = None;
+            self.ask_for_zone(ctx);
+        }
+        self.look_for_home(AGAIN, ctx);
     }
 
     pub(super) fn on_taken(&mut self, ctx: &mut Ctx<'_, Can>) {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use minicbor::{CborLen, Decode, Encode};
 use shoal_model::machine::Machine;
+use shoal_model::units::Thousandths;
 use shoal_model::{NodeId, Resources, Span, Time};
 
 use super::zone::{DIMENSIONS_MAX, Point, Zone};
@@ -208,6 +209,13 @@ impl protocol::Message for Message {
             Message::Tie(balloon, _) => mention(balloon.node),
             Message::Taken | Message::Grant(_) | Message::Tied | Message::Untie(_) => {}
         }
+    }
+}
+
+impl Vitals {
+    /// Whether something runs there, and something is left.
+    pub fn is_partly_used(&self) -> bool {
+        self.running > 0 && self.residual.cores > Thousandths::ZERO
     }
 }
 

@@ -7,7 +7,7 @@ use rand::RngExt;
 use shoal_model::matching::{Needs, matches};
 use shoal_model::{Amount, JobId, NodeId};
 
-use super::message::{Message, Search, Trail};
+use super::message::{Aside, Message, Search, Trail};
 use super::{Event, Here, TriPronged};
 use crate::overlay::can::{Hop, SIDE, VIRTUAL, Vitals};
 use crate::protocol::Ctx;
@@ -88,9 +88,8 @@ impl TriPronged {
         let stops = onward.is_none_or(|(_, nodes)| {
             ctx.chance.random_range(0..1u64 << 32) < stop_below(nodes, self.config.stop)
         });
-        if stops && let Some(node) = choose(&search, here, ctx.me) {
-            let Search { job, round, owner, .. } = *search;
-            ctx.send(owner, Message::Found { job, round, node: Some(node) });
+        if stops && let Some(found) = choose(&search, here, ctx.me) {
+            self.settle_for(search, found, here, ctx);
             return;
         }
         match onward {
@@ -99,6 +98,25 @@ impl TriPronged {
                 ctx.send(next, Message::Find(search, trail));
             }
             None => self.walk(&search, trail, here, ctx),
+        }
+    }
+
+    /// Whoever is free or has room gets the job; else what is left of machines is looked at first, if that has a CAN.
+    fn settle_for(
+        &mut self,
+        search: Shared<Search>,
+        (rank, node): (Rank, NodeId),
+        here: &Here<'_>,
+        ctx: &mut Ctx<'_, Self>,
+    ) {
+        match rank {
+            Rank::Busy if here.secondary.is_some() => {
+                self.on_find_residue(search, Box::new(Aside::new(node)), here, ctx);
+            }
+            Rank::Free | Rank::Room | Rank::Busy => {
+                let Search { job, round, owner, .. } = *search;
+                ctx.send(owner, Message::Found { job, round, node: Some(node) });
+            }
         }
     }
 
@@ -113,8 +131,8 @@ impl TriPronged {
         let Search { job, round, owner, .. } = **search;
         if !trail.seen.contains(&ctx.me) {
             trail.seen.push(ctx.me);
-            if let Some(node) = choose(search, here, ctx.me) {
-                ctx.send(owner, Message::Found { job, round, node: Some(node) });
+            if let Some(found) = choose(search, here, ctx.me) {
+                self.settle_for(search.clone(), found, here, ctx);
                 return;
             }
         }
@@ -161,36 +179,53 @@ fn stop_below(nodes: u64, stop: u8) -> u64 {
 
 /// The best of this node and its neighbours, as far as they will do at all: a free one, then one with room for it right
 /// now, then the one with the least to do.
-fn choose(search: &Search, here: &Here<'_>, me: NodeId) -> Option<NodeId> {
-    let Search { needs, avoid, .. } = search;
+fn choose(search: &Search, here: &Here<'_>, me: NodeId) -> Option<(Rank, NodeId)> {
     let own = here.can.own_vitals().map(|vitals| (me, vitals));
     let balloons = here.can.balloons().map(|balloon| (balloon.node, &balloon.vitals));
-    own.into_iter()
-        .chain(here.can.vitals())
-        .chain(balloons)
+    best(search, own.into_iter().chain(here.can.vitals()).chain(balloons))
+}
+
+/// The best of some nodes, as far as they will do at all.
+pub(super) fn best<'a>(
+    search: &Search,
+    nodes: impl Iterator<Item = (NodeId, &'a Vitals)>,
+) -> Option<(Rank, NodeId)> {
+    let Search { needs, avoid, .. } = search;
+    nodes
         .filter(|(node, vitals)| !avoid.contains(node) && matches(needs, &vitals.machine))
         .map(|(node, vitals)| (standing(needs, vitals), node))
         .min()
-        .map(|(_, node)| node)
+        .map(|((rank, ..), node)| (rank, node))
+}
+
+/// What a node can do for a job; less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// Nothing runs or waits there.
+    Free,
+    /// The job would start at once.
+    Room,
+    /// The job would wait.
+    Busy,
 }
 
 /// Less is better.
-fn standing(needs: &Needs, vitals: &Vitals) -> (u8, u64, Reverse<u32>, u64) {
+fn standing(needs: &Needs, vitals: &Vitals) -> (Rank, u64, Reverse<u32>, u64) {
     let capacity = &vitals.machine.capacity;
     let beyond: u64 = needs.resources.shares(capacity).iter().map(|share| WHOLE - share.min(&WHOLE)).sum();
     let speed = Reverse(vitals.machine.speed.thousandths());
     if vitals.running == 0 && vitals.waiting == 0 {
-        return (0, 0, speed, beyond);
+        return (Rank::Free, 0, speed, beyond);
     }
     if vitals.waiting == 0 && needs.resources.fits_in(&vitals.residual) {
         let used = used_with(capacity, &vitals.residual, &needs.resources);
-        return (1, misfit(&used, capacity.components()), speed, beyond);
+        return (Rank::Room, misfit(&used, capacity.components()), speed, beyond);
     }
     let busy = match vitals.backlog {
         Some(backlog) => backlog.as_micros(),
         None => vitals.required.saturating_mul(1 << 10) / u64::from(capacity.cores.get().max(1)),
     };
-    (2, busy, speed, beyond)
+    (Rank::Busy, busy, speed, beyond)
 }
 
 #[cfg(test)]

@@ -48,6 +48,36 @@ pub struct Trail {
     pub back: Vec<NodeId>,
 }
 
+/// How far a search for what is left of a machine has come.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct Aside {
+    /// Who gets the job if nothing that is left will do.
+    #[n(0)]
+    pub otherwise: NodeId,
+    /// How often it was passed on.
+    #[n(1)]
+    pub hops: u16,
+    /// Whether a neighbour was tried that seemed to be in the Secondary; then it goes to the door.
+    #[n(2)]
+    pub led: bool,
+    /// Whether it was at the door: there is no other way in.
+    #[n(3)]
+    pub at_door: bool,
+    /// Once it is where the job lies: the nodes that were looked at.
+    #[n(4)]
+    pub seen: Vec<NodeId>,
+    /// The way back.
+    #[n(5)]
+    pub back: Vec<NodeId>,
+}
+
+impl Aside {
+    /// A search that has not begun; without result the job goes to this node.
+    pub fn new(otherwise: NodeId) -> Aside {
+        Aside { otherwise, hops: 0, led: false, at_door: false, seen: Vec::new(), back: Vec::new() }
+    }
+}
+
 /// A job that could move.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub struct Offer {
@@ -113,6 +143,10 @@ pub enum Message {
     /// Nothing for you.
     #[n(5)]
     Nothing,
+    /// Find something that is left of a machine and has room at once, in the Secondary. Answered to the owner by
+    /// [`Message::Found`].
+    #[n(6)]
+    FindResidue(#[n(0)] Shared<Search>, #[n(1)] Box<Aside>),
 }
 
 /// JobRoute and JobPush carry a job's profile.
@@ -123,7 +157,8 @@ const OFFER_BYTES: u64 = 128;
 const SHORT_BYTES: u64 = 64;
 
 impl protocol::Message for Message {
-    const KINDS: &'static [&'static str] = &["find", "found", "offer", "answer", "pull", "nothing"];
+    const KINDS: &'static [&'static str] =
+        &["find", "found", "offer", "answer", "pull", "nothing", "find_residue"];
 
     fn kind(&self) -> usize {
         match self {
@@ -133,12 +168,13 @@ impl protocol::Message for Message {
             Message::Answer { .. } => 3,
             Message::Pull { .. } => 4,
             Message::Nothing => 5,
+            Message::FindResidue(..) => 6,
         }
     }
 
     fn bytes(&self) -> u64 {
         match self {
-            Message::Find(..) => PROFILE_BYTES,
+            Message::Find(..) | Message::FindResidue(..) => PROFILE_BYTES,
             Message::Offer(_) | Message::Pull { .. } => OFFER_BYTES,
             Message::Found { .. } | Message::Answer { .. } | Message::Nothing => SHORT_BYTES,
         }
@@ -149,6 +185,11 @@ impl protocol::Message for Message {
             Message::Find(search, trail) => {
                 mention(search.owner);
                 trail.back.iter().for_each(|&node| mention(node));
+            }
+            Message::FindResidue(search, aside) => {
+                mention(search.owner);
+                mention(aside.otherwise);
+                aside.back.iter().for_each(|&node| mention(node));
             }
             Message::Found { node, .. } => node.iter().for_each(|&node| mention(node)),
             Message::Offer(_) | Message::Answer { .. } | Message::Pull { .. } | Message::Nothing => {}

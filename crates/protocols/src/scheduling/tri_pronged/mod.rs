@@ -5,6 +5,8 @@
 //!   │── Find ─────▶│── Find ────▶│── Find ────▶│                 │
 //!   │◀─────────────────────────────── Found ───│                 │
 //!   │── Assign, Confirm ────────────────────────────────────────▶│  as in `aria`
+//!   where nobody around is free or has room, and what is left of machines has a CAN of its own:
+//!   │                          FindResidue ───▶│── FindResidue ─▶│  in that one, before `Found`
 //!
 //! run node x                   neighbour y                owner
 //!   │── Pull ──────────────────────▶│   x has room           │
@@ -26,6 +28,7 @@ mod config;
 mod find;
 mod message;
 mod prongs;
+mod residue;
 
 use std::collections::BTreeMap;
 
@@ -34,12 +37,12 @@ use shoal_model::machine::Machine;
 use shoal_model::matching::Needs;
 use shoal_model::{JobId, NodeId, Resources, Span, Time};
 
-use crate::overlay::can::Can;
+use crate::overlay::can::{Can, Secondary};
 use crate::protocol::{Ctx, Input, Layer, Never};
 use crate::scheduling::aria::Aria;
 pub use config::{Config, ConfigError, Variant};
 pub use find::SEEN_MAX;
-pub use message::{Message, Offer, Search, Trail};
+pub use message::{Aside, Message, Offer, Search, Trail};
 pub use prongs::HOLDS_MAX;
 
 /// What of a job description it can honour: jobs of one node.
@@ -49,6 +52,8 @@ pub use crate::scheduling::aria::HONOURS;
 pub struct Here<'a> {
     /// Who is around, and what each has to do.
     pub can: &'a Can,
+    /// What is left of machines, where that has a CAN of its own.
+    pub secondary: Option<&'a Secondary>,
     /// What waits and runs here.
     pub seats: &'a Aria,
     /// What this node is.
@@ -193,6 +198,7 @@ impl TriPronged {
                 Message::Answer { job, yes } => self.on_answer(from, job, yes, here, ctx),
                 Message::Pull { vitals, balance } => self.on_pull(from, &vitals, balance, here, ctx),
                 Message::Nothing => self.on_nothing(from, here, ctx),
+                Message::FindResidue(search, aside) => self.on_find_residue(search, aside, here, ctx),
             },
             Input::Timer(Timer::Round) => {
                 ctx.wake_after(self.config.round(), Timer::Round);
