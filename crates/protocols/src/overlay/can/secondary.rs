@@ -350,3 +350,135 @@ impl Hosts<Can> for Secondary {
         never
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use shoal_model::machine::Machine;
+    use shoal_model::{Resources, Time};
+
+    use super::super::{Claim, Zone};
+    use super::*;
+    use crate::protocol::{Chance, Out};
+    use crate::shared::Shared;
+
+    const ME: NodeId = NodeId(1);
+    const OTHER: NodeId = NodeId(2);
+
+    /// What was sent, and nothing else.
+    #[derive(Default)]
+    struct Sent(Vec<(NodeId, SecondaryMessage)>);
+
+    impl Out<Secondary> for Sent {
+        fn send(&mut self, to: NodeId, message: SecondaryMessage) {
+            self.0.push((to, message));
+        }
+
+        fn wake(&mut self, _: Time, _: Timer) {}
+
+        fn save(&mut self, never: Never) {
+            match never {}
+        }
+
+        fn erase(&mut self, never: Never) {
+            match never {}
+        }
+
+        fn act(&mut self, never: Never) {
+            match never {}
+        }
+
+        fn report(&mut self, never: Never) {
+            match never {}
+        }
+    }
+
+    fn told(
+        secondary: &mut Secondary,
+        tell: impl FnOnce(&mut Secondary, &mut Ctx<'_, Secondary>),
+    ) -> Vec<(NodeId, SecondaryMessage)> {
+        let mut sent = Sent::default();
+        let mut chance = Chance::seed_from_u64(1);
+        tell(secondary, &mut Ctx::new(Time::from_secs(9), ME, &mut chance, &mut sent));
+        sent.0
+    }
+
+    /// A node that owns all of the Primary, and its part of the Secondary.
+    fn alone() -> (Can, Secondary) {
+        let config = Config::default();
+        let mut primary = Can::restore(&Setup { config, point: Some([7; 6]) }, ME, std::iter::empty());
+        primary.claims = Shared::new(vec![Claim { zone: Zone::WHOLE, version: 1 }]);
+        (primary, Secondary::new(&config, ME))
+    }
+
+    fn vitals(running: u32, left: u32) -> Vitals {
+        Vitals {
+            machine: Shared::new(Machine::with_capacity(Resources::cores(4))),
+            residual: Resources::cores(left),
+            running,
+            waiting: 0,
+            bar: 0,
+            load: [0; 4],
+            required: 0,
+            backlog: None,
+        }
+    }
+
+    fn heard(
+        secondary: &mut Secondary,
+        primary: &Can,
+        message: SecondaryMessage,
+    ) -> Vec<(NodeId, SecondaryMessage)> {
+        told(secondary, |secondary, ctx| {
+            secondary.handle(Input::Message { from: OTHER, message }, primary, ctx)
+        })
+    }
+
+    #[test]
+    fn first_who_knocks_gets_all_of_the_space_and_the_next_is_sent_to_it() {
+        let (primary, mut secondary) = alone();
+        let sent = told(&mut secondary, |secondary, ctx| secondary.follow(vitals(1, 2), &primary, ctx));
+        assert_eq!(sent, [(ME, SecondaryMessage::Enter(None))]);
+        assert!(!secondary.is_in());
+        heard(&mut secondary, &primary, SecondaryMessage::Enter(None));
+        assert!(secondary.is_in());
+        assert_eq!(secondary.can().claims()[0].zone, Zone::WHOLE);
+        assert_eq!(secondary.holder(Time::from_secs(9)), Some(ME));
+        let sent = heard(&mut secondary, &primary, SecondaryMessage::Knock { newcomer: OTHER, hops: 3 });
+        assert_eq!(sent, [(OTHER, SecondaryMessage::Enter(Some(ME)))]);
+        told(&mut secondary, |secondary, ctx| secondary.follow(vitals(1, 0), &primary, ctx));
+        assert!(!secondary.is_in(), "nothing is left");
+        assert_eq!(secondary.holder(Time::from_secs(9)), None, "and nobody else is in");
+        let sent = heard(&mut secondary, &primary, SecondaryMessage::Knock { newcomer: OTHER, hops: 3 });
+        assert_eq!(sent, [(OTHER, SecondaryMessage::Enter(None))]);
+    }
+
+    #[test]
+    fn word_that_nobody_asked_for_gives_no_zone() {
+        let (primary, mut secondary) = alone();
+        let claim = Claim { zone: Zone::WHOLE, version: u32::MAX };
+        let nonsense = [
+            SecondaryMessage::Enter(None),
+            SecondaryMessage::Enter(Some(OTHER)),
+            SecondaryMessage::Zones(Message::Grant(claim)),
+            SecondaryMessage::Zones(Message::Welcome { claim: Box::new(claim), around: Vec::new() }),
+            SecondaryMessage::Zones(Message::Tied),
+            SecondaryMessage::Zones(Message::Untie(Time::NEVER)),
+            SecondaryMessage::Hold { node: OTHER, open: false, hops: u16::MAX },
+        ];
+        for message in nonsense {
+            assert_eq!(heard(&mut secondary, &primary, message), []);
+            assert!(secondary.can().claims().is_empty());
+        }
+    }
+
+    #[test]
+    fn two_that_own_the_door_hear_of_each_other() {
+        let (primary, mut secondary) = alone();
+        let hold = |node| SecondaryMessage::Hold { node, open: true, hops: 1 };
+        assert_eq!(heard(&mut secondary, &primary, hold(OTHER)), []);
+        let sent = heard(&mut secondary, &primary, hold(NodeId(3)));
+        assert_eq!(sent, [(OTHER, SecondaryMessage::Enter(Some(NodeId(3))))]);
+        assert_eq!(secondary.holder(Time::from_secs(9)), Some(NodeId(3)));
+    }
+}
