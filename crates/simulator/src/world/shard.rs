@@ -211,8 +211,7 @@ impl<P: Protocol> Engine<P> {
     }
 
     fn put(&mut self, at: Time, node: u32, what: u32) {
-        let Engine { wheel, letters, alarms, turns, .. } = self;
-        if wheel.put(Due { at, node, what }, |a, b| tie(letters, alarms, turns, a, b)) {
+        if self.wheel.put(Due { at, node, what }) {
             self.soon.push(node);
         }
     }

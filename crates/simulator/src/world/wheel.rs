@@ -29,6 +29,8 @@ const TOGETHER: usize = 16;
 const STRETCH: u64 = 1 << 13;
 /// So many entries of an open stretch are too many to put one in between.
 const CROWD: usize = 2 * TOGETHER;
+/// So many entries that came late are put in one by one; with more of them all are sorted again.
+const FEW: usize = 8;
 /// Entries of a chunk: with its links it takes two cache lines.
 const CHUNK: usize = 7;
 const NONE: u32 = u32::MAX;
@@ -57,6 +59,8 @@ pub struct Wheel {
     slot_bits: u32,
     /// What is left of the slots whose turn it is, earliest first.
     open: VecDeque<Due>,
+    /// What came into the open slots since these were last looked at.
+    late: Vec<Due>,
     /// The number of the first open slot since time zero; slots before it are past.
     first: u64,
     /// And of the last; those between are open too.
@@ -87,6 +91,7 @@ impl Wheel {
             unused: NONE,
             slot_bits: bits.clamp(SLOT_BITS_LEAST, SLOT_BITS_MOST),
             open: VecDeque::new(),
+            late: Vec::new(),
             first: 0,
             last: 0,
             far: BTreeMap::new(),
@@ -101,16 +106,10 @@ impl Wheel {
 
     /// Puts an entry in, and says whether it is among those that come up. It must not be due before what was last taken
     /// out.
-    ///
-    /// `tie` orders entries for one node at one time.
-    pub fn put(&mut self, due: Due, tie: impl Fn(u32, u32) -> Ordering) -> bool {
+    pub fn put(&mut self, due: Due) -> bool {
         let slot = self.slot_of(due.at);
-        if slot <= self.last && self.open.len() >= CROWD {
-            self.give_back();
-        }
         if slot <= self.last {
-            let place = self.open.partition_point(|other| order(other, &due, &tie) == Ordering::Less);
-            self.open.insert(place, due);
+            self.late.push(due);
             return true;
         }
         if slot < self.first + SLOTS {
@@ -122,7 +121,12 @@ impl Wheel {
     }
 
     /// When the earliest entry is due, if it is due before `until`.
+    ///
+    /// `tie` orders entries for one node at one time.
     pub fn next_before(&mut self, until: Time, tie: impl Fn(u32, u32) -> Ordering) -> Option<Time> {
+        if !self.late.is_empty() {
+            self.let_in(&tie);
+        }
         if self.open.is_empty() {
             self.open_next(until, tie);
         }
@@ -138,7 +142,7 @@ impl Wheel {
     /// How many entries there are.
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.near + self.open.len() + self.far.values().map(Vec::len).sum::<usize>()
+        self.near + self.open.len() + self.late.len() + self.far.values().map(Vec::len).sum::<usize>()
     }
 
     fn link(&mut self, slot: u64, due: Due) {
@@ -164,6 +168,28 @@ impl Wheel {
         self.filled[place / 64] |= 1 << (place % 64);
     }
 
+    /// Puts what came late to its place.
+    fn let_in(&mut self, tie: impl Fn(u32, u32) -> Ordering) {
+        let mut late = std::mem::take(&mut self.late);
+        if late.len() > FEW {
+            self.open.extend(late.drain(..));
+            self.open.make_contiguous().sort_unstable_by(|a, b| order(a, b, &tie));
+        }
+        if self.open.len() >= CROWD {
+            self.give_back();
+        }
+        for due in late.drain(..) {
+            let slot = self.slot_of(due.at);
+            if slot > self.last {
+                self.link(slot, due);
+                continue;
+            }
+            let place = self.open.partition_point(|other| order(other, &due, &tie) == Ordering::Less);
+            self.open.insert(place, due);
+        }
+        self.late = late;
+    }
+
     /// Moves on to the next slots that have entries and begin before `until`, and sorts these.
     fn open_next(&mut self, until: Time, tie: impl Fn(u32, u32) -> Ordering) {
         self.turn_over(until);
@@ -171,9 +197,14 @@ impl Wheel {
             && let Some(slot) = self.next_filled()
             && self.start_of(slot) < until
         {
+            // A slot that is full enough by itself is opened by itself, or it would be given back again and again.
+            let head = self.heads[(slot % SLOTS) as usize] as usize;
             if self.open.is_empty() {
                 self.first = slot;
-            } else if slot >= self.first + STRETCH || slot / SLOTS > self.first / SLOTS {
+            } else if slot >= self.first + STRETCH
+                || slot / SLOTS > self.first / SLOTS
+                || self.chunks[head].next != NONE
+            {
                 break;
             }
             self.open_slot(slot);
@@ -297,7 +328,7 @@ mod tests {
                         _ => drawn,
                     };
                     let due = Due { at: now + Span::from_micros(delay), node, what: what + put as u32 };
-                    wheel.put(due, tie);
+                    wheel.put(due);
                     naive.push(due);
                 }
                 naive.sort_unstable();
