@@ -34,14 +34,7 @@ pub fn grid_with(
     Grid::build(Config {
         seed,
         nodes: machines.len(),
-        network: network::Config {
-            latency,
-            loss: 0.0,
-            duplication: 0.0,
-            reorder: 0.0,
-            reorder_ms: 0.0,
-            partitions: Vec::new(),
-        },
+        network: network::Config::calm(latency),
         faults,
         fsync: Span::from_millis(2),
         overlay: can::Config { period_ms: 5_000, residue, ..can::Config::default() }.into(),

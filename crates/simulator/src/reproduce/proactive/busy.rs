@@ -53,8 +53,6 @@ impl Plan {
         let mut recipe = self.recipe(variant, alpha, &[Kind::Coordinates, Kind::FirstSlot, Kind::Resources]);
         // Nodes run their own jobs: they stand first among the candidates.
         recipe.include_self = true;
-        // A query has little time, so that the next one finds the calendars as they were.
-        recipe.pause_ms = 0;
         let machines: Vec<Machine> = (1..=u64::from(nodes)).map(|node| self.machine(node)).collect();
         let mut grid = self.grid(nodes, recipe, machines)?;
         for node in 1..=nodes {
@@ -69,6 +67,9 @@ impl Plan {
             so_far(f64::from(query) / f64::from(self.queries));
             if query == 0 {
                 seen.booked = booked(&grid, self.booked_until());
+            }
+            if query + 1 == self.queries {
+                seen.booked_at_last = booked(&grid, self.booked_until());
             }
             if way == Way::Central {
                 seen.centrals.push(self.knowing_all(&grid, aim, at, wanted, to)?);
@@ -228,9 +229,13 @@ mod tests {
         let plan = Plan::new(&settings, &[]).unwrap();
         let booked = [Way::Central, Way::Basic(2), Way::Proactive(2)].map(|way| {
             let seen = plan.busy((50, 4), (30, Aim::Near), way, &|_| {}).unwrap();
-            seen.booked
+            assert!(way == Way::Central || seen.courses.iter().all(|course| !course.is_empty()), "{seen:?}");
+            (seen.booked, seen.booked_at_last)
         });
-        assert!((0.25..0.35).contains(&booked[0]), "{booked:?}");
-        assert!(booked.iter().all(|one| *one == booked[0]), "{booked:?}");
+        assert!((0.25..0.35).contains(&booked[0].0), "{booked:?}");
+        assert!(
+            booked.iter().all(|one| *one == booked[0]),
+            "before any query, and after all but one: {booked:?}"
+        );
     }
 }

@@ -110,6 +110,9 @@ pub struct Seen {
     /// How much of their time the calendars are booked.
     #[n(7)]
     pub booked: f64,
+    /// The same before the last query, when all others have been taken back.
+    #[n(8)]
+    pub booked_at_last: f64,
 }
 
 impl Kept for Seen {

@@ -58,8 +58,6 @@ impl Plan {
         let mut recipe = self.recipe(variant, alpha, &[Kind::Coordinates]);
         if let Some(Pace { iterations, manner }) = pace {
             recipe.iterations = iterations;
-            // What is measured is the search, and not how long it rests after an iteration that was in vain.
-            recipe.pause_ms = 0;
             recipe.at_once = match manner {
                 Manner::InTurn => 1,
                 Manner::AtOnce => iterations,

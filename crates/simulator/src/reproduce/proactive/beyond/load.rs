@@ -14,7 +14,7 @@ use crate::reproduce::sheet::Sheet;
 const LOADS: [u8; 4] = [0, 30, 60, 80];
 const AIMS: [Aim; 2] = [Aim::Soonest, Aim::Bounded];
 const MINUTE_MS: f64 = 60_000.0;
-/// The longest wait that is drawn, in seconds: bars of ten seconds and of a day are to be seen beside each other.
+/// The longest wait that is drawn, in seconds: bars of five minutes and of a day are to be seen beside each other.
 const WAIT_SHOWN: f64 = 100_000.0;
 
 fn case(load: u8, aim: Aim, way: Way) -> Case {
@@ -75,7 +75,7 @@ pub fn judge(runs: &Runs, findings: &mut Findings) {
     let missed = largest(LOADS.map(|load| {
         possible(runs.seen(case(load, Aim::Bounded, Way::Central))) - within(runs, load, proactive)
     }));
-    // Half a minute is what the search itself may take.
+    // Half a minute is no matter to a job of half an hour.
     findings.claim("proactive/beyond/load/soonest", &told(later), judged(later, later <= 0.5));
     findings.claim("proactive/beyond/load/close_to_central", &told(behind), judged(behind, behind <= 60.0));
     findings.claim("proactive/beyond/load/within_the_hour", &told(missed), judged(missed, missed <= 0.1));

@@ -12,7 +12,7 @@ use crate::reproduce::sheet::Sheet;
 /// The grids, and the one size of job.
 pub const GRIDS: [(u32, u32); 3] = [SIZES[0], SIZES[2], (100_000, 64)];
 
-/// Twenty iterations without pauses: a large grid's gossip would take most of the time otherwise.
+/// The paper's twenty iterations, watched until the last of them and no longer.
 fn case(size: (u32, u32), way: Way) -> Case {
     let scene = match way {
         Way::Central => Scene::Paper,
