@@ -225,7 +225,7 @@ fn what_goes_beyond_tri_pronged_is_drawn_and_takes_a_trace() {
     assert!(report.findings.iter().all(|finding| finding.holds.is_some()), "each claim is judged");
     let figures: Vec<&str> = report.figures.iter().map(|figure| figure.name.as_str()).collect();
     assert_eq!(figures, ["beyond-long", "beyond-light", "beyond-scale", "beyond-trace", "beyond-estimates"]);
-    assert_eq!(report.sheets.len(), 5);
+    assert_eq!(report.sheets.len(), 6);
     assert!(report.about.iter().any(|(_, what)| what.contains("60 jobs of small.swf")), "{:?}", report.about);
 
     let settings = Settings { trace: Some(file), ..only("tri-pronged/fig3") };
@@ -269,7 +269,7 @@ fn what_goes_beyond_the_paper_of_proactive_is_drawn_and_judged() {
         "beyond-scale",
     ];
     assert_eq!(figures, named);
-    assert_eq!(report.sheets.len(), 5);
+    assert_eq!(report.sheets.len(), 6);
     let finding = |id: &str| {
         let id = format!("proactive/beyond/{id}");
         report.findings.iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("no {id}"))

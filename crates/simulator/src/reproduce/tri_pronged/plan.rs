@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use shoal_model::Span;
+use shoal_protocols::overlay::can;
 use shoal_protocols::scheduling::tri_pronged::{self, Variant};
 
 use super::beyond;
@@ -88,8 +89,14 @@ impl Plan {
             Who::Cent => run::centrally(&jobs, &machines),
             Who::Nodes(variant) => {
                 let recipe = tri_pronged::Config { variant, ..Default::default() };
-                let setup =
-                    run::Setup { seed: case.seed, machines, recipe, begin: run::BEGIN, patience: PATIENCE };
+                let setup = run::Setup {
+                    seed: case.seed,
+                    machines,
+                    recipe,
+                    residue: can::Residue::Balloon,
+                    begin: run::BEGIN,
+                    patience: PATIENCE,
+                };
                 run::by_nodes(setup, &jobs, so_far)
             }
         }

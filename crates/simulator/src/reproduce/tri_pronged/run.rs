@@ -34,6 +34,8 @@ pub struct Setup {
     pub seed: u64,
     pub machines: Vec<Machine>,
     pub recipe: tri_pronged::Config,
+    /// How what is left of machines is found.
+    pub residue: can::Residue,
     /// When the first job comes.
     pub begin: Time,
     /// A run is given up so long after the last job has come.
@@ -61,7 +63,8 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
         open.insert(grid.submit(begin + job.at, NodeId(job.entry), envelope), number);
     }
     grid.world().run_before(begin);
-    let before = sum(grid.world().traffic());
+    let before = grid.world().traffic();
+    let (before, residues_before) = (sum(&before), sum_of_residues(&before));
     let mut starts: Vec<Option<(Time, NodeId)>> = vec![None; jobs.len()];
     let last = begin + jobs.last().map_or(Span::ZERO, |job| job.at);
     while !open.is_empty() && grid.world().now() < last + patience {
@@ -77,7 +80,8 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
         so_far(1.0 - open.len() as f64 / jobs.len().max(1) as f64);
     }
     let now = grid.world().now();
-    let after = sum(grid.world().traffic());
+    let after = grid.world().traffic();
+    let (after, residues_after) = (sum(&after), sum_of_residues(&after));
     let minutes = now.since(begin).as_secs_f64() / 60.0 * machines.len() as f64;
     let moves = grid.look().nodes().filter_map(|node| grid.look().core(node).tri_pronged());
     let moves = moves.map(tri_pronged::TriPronged::moves).sum();
@@ -99,11 +103,12 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
         beyond: on.iter().sum::<f64>() / on.len().max(1) as f64,
         offered: load,
         inputs: grid.look().handled(),
+        of_residues: (residues_after - residues_before) as f64 / minutes,
     }
 }
 
 fn build(setup: Setup) -> Grid<Node> {
-    let Setup { seed, machines, recipe, .. } = setup;
+    let Setup { seed, machines, recipe, residue, .. } = setup;
     let latency = latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 });
     let config = grid::Config {
         seed,
@@ -118,7 +123,7 @@ fn build(setup: Setup) -> Grid<Node> {
         },
         faults: faults::Config::default(),
         fsync: Span::ZERO,
-        overlay: can::Config::default().into(),
+        overlay: can::Config { residue, ..can::Config::default() }.into(),
         start: Start::Join,
         work: config::Work {
             machine: machines[0].clone(),
@@ -157,9 +162,17 @@ fn beyond(job: &Drawn, machine: &Machine) -> f64 {
     1.0 - used as f64 / (capacity.components().max(1) * WHOLE) as f64
 }
 
-fn sum(traffic: BTreeMap<&'static str, Traffic>) -> Traffic {
+fn sum(traffic: &BTreeMap<&'static str, Traffic>) -> Traffic {
     traffic.values().fold(Traffic { messages: 0, bytes: 0 }, |sum, one| Traffic {
         messages: sum.messages + one.messages,
         bytes: sum.bytes + one.bytes,
     })
+}
+
+/// Messages that tie and untie balloons, or keep a second CAN and search it.
+fn sum_of_residues(traffic: &BTreeMap<&'static str, Traffic>) -> u64 {
+    let is = |kind: &str| {
+        ["tie", "tied", "untie", "find_residue"].contains(&kind) || kind.starts_with("secondary_")
+    };
+    traffic.iter().filter(|(kind, _)| is(kind)).map(|(_, traffic)| traffic.messages).sum()
 }

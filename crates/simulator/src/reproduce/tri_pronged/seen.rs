@@ -32,6 +32,10 @@ pub struct Seen {
     /// Inputs that nodes handled.
     #[n(7)]
     pub inputs: u64,
+    /// Of the messages a minute and node, those that are there for what is left of machines.
+    #[n(8)]
+    #[cbor(default)]
+    pub of_residues: f64,
 }
 
 impl Kept for Seen {

@@ -29,6 +29,28 @@ pub enum Of {
     Trace,
     /// Users say how long their jobs take.
     Estimates(Said),
+    /// How what is left of machines is found, with this gap in milliseconds.
+    Dual(Left, u32),
+}
+
+/// How what is left of machines is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Left {
+    /// As balloons.
+    Balloon,
+    /// In a CAN of its own.
+    Dual,
+}
+
+impl Left {
+    pub const ALL: [Left; 2] = [Left::Balloon, Left::Dual];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Left::Balloon => "balloon",
+            Left::Dual => "dual",
+        }
+    }
 }
 
 /// What users say of running times.
@@ -84,6 +106,8 @@ impl Case {
             (_, Of::Light(gap_ms)) => f64::from(gap_ms) / 2_000.0,
             (_, Of::Trace) => 10.0,
             (_, Of::Estimates(_)) => 1.0,
+            (_, Of::Dual(Left::Balloon, gap_ms)) => f64::from(gap_ms) / 2_000.0,
+            (_, Of::Dual(Left::Dual, gap_ms)) => f64::from(gap_ms) / 1_000.0,
         };
         nodes.max(0.01)
     }
@@ -99,6 +123,9 @@ impl fmt::Display for Case {
             Of::Scale(nodes) => write!(f, "{who}, {nodes} nodes, seed {seed}"),
             Of::Trace => write!(f, "{who}, trace, seed {seed}"),
             Of::Estimates(said) => write!(f, "{who}, estimates: {}, seed {seed}", said.name()),
+            Of::Dual(left, gap_ms) => {
+                write!(f, "{who}, {}, gap {} s, seed {seed}", left.name(), gap(gap_ms))
+            }
         }
     }
 }

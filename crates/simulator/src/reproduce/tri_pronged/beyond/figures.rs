@@ -4,9 +4,9 @@ use shoal_protocols::scheduling::tri_pronged::Variant;
 
 use super::super::case::{EVERYBODY, Who};
 use super::super::seen::Seen;
-use super::case::{Of, Said};
+use super::case::{Left, Of, Said};
 use super::judge::Runs;
-use super::{LIGHT, LONG, PUSH_AND_PULL, WITH_ESTIMATES};
+use super::{DUAL, LIGHT, LONG, PUSH_AND_PULL, WITH_DUAL, WITH_ESTIMATES};
 use crate::plot::{Axis, Figure, Layer, Unit};
 use crate::report::picture::Picture;
 use crate::reproduce::asap::number;
@@ -53,7 +53,36 @@ pub fn sheets(runs: &Runs) -> Vec<Sheet> {
     ]
     .into_iter()
     .filter_map(|(title, lines)| sheet(runs, title, lines))
+    .chain(dual(runs))
     .collect()
+}
+
+/// Balloons and a second CAN side by side.
+fn dual(runs: &Runs) -> Option<Sheet> {
+    let title =
+        "What is left of machines as balloons and in a second CAN; messages and bytes a minute and node";
+    let columns = ["", "gap", "ρ", "wait", "longest", "unstarted", "sent", "for residues", "bytes", "moves"];
+    let mut sheet = Sheet::new(title, columns);
+    for (gap_ms, variant, left) in DUAL.into_iter().flat_map(|gap| {
+        WITH_DUAL.into_iter().flat_map(move |variant| Left::ALL.map(|left| (gap, variant, left)))
+    }) {
+        let (of, who) = (Of::Dual(left, gap_ms), Who::Nodes(variant));
+        let Some(wait) = runs.of(of, who, Seen::wait) else { continue };
+        let cell = |figure: fn(&Seen) -> f64| runs.of(of, who, figure).map_or("-".to_owned(), number);
+        sheet.row([
+            format!("{}, {}", who.name(), left.name()),
+            number(f64::from(gap_ms) / 1e3),
+            cell(|seen| seen.offered),
+            number(wait),
+            cell(Seen::longest),
+            cell(|seen| seen.unstarted as f64),
+            cell(|seen| seen.messages),
+            cell(|seen| seen.of_residues),
+            cell(|seen| seen.bytes),
+            cell(|seen| seen.moves as f64),
+        ]);
+    }
+    (!sheet.rows.is_empty()).then_some(sheet)
 }
 
 fn sheet(runs: &Runs, title: &str, lines: Lines) -> Option<Sheet> {

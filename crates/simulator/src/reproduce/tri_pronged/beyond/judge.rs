@@ -6,8 +6,8 @@ use shoal_protocols::scheduling::tri_pronged::Variant;
 
 use super::super::case::{EVERYBODY, Who};
 use super::super::seen::Seen;
-use super::case::{Case, Of, Said};
-use super::{LIGHT, LONG, WITH_ESTIMATES};
+use super::case::{Case, Left, Of, Said};
+use super::{DUAL, LIGHT, LONG, WITH_DUAL, WITH_ESTIMATES};
 use crate::reproduce::finding::Findings;
 use crate::reproduce::statistics::mean;
 
@@ -37,7 +37,7 @@ impl Runs {
     pub fn grids(&self) -> Vec<u32> {
         let nodes = self.seen.keys().filter_map(|case| match case.of {
             Of::Scale(nodes) => Some(nodes),
-            Of::Long(_) | Of::Light(_) | Of::Trace | Of::Estimates(_) => None,
+            Of::Long(_) | Of::Light(_) | Of::Trace | Of::Estimates(_) | Of::Dual(..) => None,
         });
         let mut nodes: Vec<u32> = nodes.collect();
         nodes.sort_unstable();
@@ -109,6 +109,20 @@ pub fn judge(runs: &Runs, findings: &mut Findings) {
         .collect();
     let longest = longest.map(|ratios| ratios.into_iter().fold(0.0, f64::max));
     tell(findings, "tri-pronged/beyond/estimates/longest", longest.map(|most| (most, most <= TENTH)));
+    let told = |judged: Option<(f64, f64)>| judged.map(|(ratio, most)| (ratio, most <= TENTH));
+    tell(findings, "tri-pronged/beyond/dual/wait", told(dual(runs, Seen::wait)));
+    tell(findings, "tri-pronged/beyond/dual/messages", told(dual(runs, |seen| seen.messages)));
+}
+
+/// A figure with a second CAN over that with balloons: of LIQ-PULL at the smallest gap, and the most of all.
+fn dual(runs: &Runs, figure: fn(&Seen) -> f64) -> Option<(f64, f64)> {
+    let ratio = |variant: Variant, gap: u32| {
+        let of = |left: Left| runs.of(Of::Dual(left, gap), Who::Nodes(variant), figure);
+        Some(over(of(Left::Dual)?, of(Left::Balloon)?))
+    };
+    let all = WITH_DUAL.iter().flat_map(|&variant| DUAL.map(|gap| ratio(variant, gap)));
+    let most = all.collect::<Option<Vec<f64>>>()?.into_iter().fold(0.0, f64::max);
+    Some((ratio(Variant::LiqPull, DUAL[0])?, most))
 }
 
 fn light(runs: &Runs) -> Option<(f64, bool)> {

@@ -1,4 +1,4 @@
-//! Beyond the paper: a long run in steady state, light loads, very large grids, a trace, and running-time estimates.
+//! Beyond the paper: a long run in steady state, light loads, very large grids, a trace, running-time estimates, Dual-CAN.
 
 mod case;
 mod figures;
@@ -8,6 +8,7 @@ mod trace;
 use std::collections::BTreeSet;
 
 use shoal_model::Span;
+use shoal_protocols::overlay::can::Residue;
 use shoal_protocols::scheduling::tri_pronged::{self, Variant};
 
 use super::case::{Drawn, EVERYBODY, Mix, Who};
@@ -15,7 +16,7 @@ use super::run;
 use super::seen::Seen;
 use crate::grid::JOIN_GAP;
 use crate::reproduce::{Error, Settings};
-pub use case::{Case, Of, Said};
+pub use case::{Case, Left, Of, Said};
 pub use figures::{figures, sheets};
 pub use judge::{Runs, judge};
 
@@ -38,6 +39,9 @@ const MIDDLE: (usize, usize) = (20, 80);
 
 const PUSH_AND_PULL: [Variant; 4] = [Variant::LiPush, Variant::LiPull, Variant::LiqPush, Variant::LiqPull];
 const WITH_ESTIMATES: [Variant; 2] = [Variant::L, Variant::LiqPull];
+/// Gaps at which balloons and a second CAN are compared, in milliseconds; and who schedules.
+const DUAL: [u32; 2] = [2_000, 4_000];
+const WITH_DUAL: [Variant; 2] = [Variant::L, Variant::LiqPull];
 
 /// How large the runs are.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +101,11 @@ impl Plan {
             if wants("/beyond/scale/") {
                 size.grids.into_iter().for_each(|nodes| add(Of::Scale(nodes), Who::Nodes(Variant::LiqPull)));
             }
+            if wants("/beyond/dual/") {
+                for (left, gap) in Left::ALL.into_iter().flat_map(|left| DUAL.map(|gap| (left, gap))) {
+                    WITH_DUAL.into_iter().for_each(|variant| add(Of::Dual(left, gap), Who::Nodes(variant)));
+                }
+            }
             if wants("/beyond/estimates/") {
                 for said in Said::ALL {
                     WITH_ESTIMATES
@@ -131,7 +140,7 @@ impl Plan {
         let (mut begin, mut patience) = (run::BEGIN, PATIENCE);
         let (machines, jobs) = match case.of {
             Of::Long(gap) => drawn(nodes, long, gap),
-            Of::Light(gap) => drawn(nodes, jobs, gap),
+            Of::Light(gap) | Of::Dual(_, gap) => drawn(nodes, jobs, gap),
             Of::Scale(nodes) => {
                 begin += JOIN_GAP * u64::from(nodes);
                 patience = PATIENCE_AT_SCALE;
@@ -149,11 +158,20 @@ impl Plan {
             }
         };
         let estimates = matches!(case.of, Of::Estimates(said) if said != Said::Nothing);
+        let residue = match case.of {
+            Of::Dual(Left::Dual, _) => Residue::Dual,
+            Of::Dual(Left::Balloon, _)
+            | Of::Long(_)
+            | Of::Light(_)
+            | Of::Scale(_)
+            | Of::Trace
+            | Of::Estimates(_) => Residue::Balloon,
+        };
         let mut seen = match case.who {
             Who::Cent => run::centrally(&jobs, &machines),
             Who::Nodes(variant) => {
                 let recipe = tri_pronged::Config { variant, estimates, ..Default::default() };
-                let setup = run::Setup { seed: case.seed, machines, recipe, begin, patience };
+                let setup = run::Setup { seed: case.seed, machines, recipe, residue, begin, patience };
                 run::by_nodes(setup, &jobs, so_far)
             }
         };
