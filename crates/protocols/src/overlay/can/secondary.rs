@@ -215,7 +215,8 @@ impl Secondary {
                 }
             }
             None => {
-                if self.owns_door() && self.can.degree() == 0 {
+                // Who has knocked may be believed to be in already.
+                if self.knocked || self.owns_door() && self.can.degree() == 0 {
                     self.on_hold(ctx.me, false, 0, primary, ctx);
                 }
                 self.knocked = false;

@@ -10,7 +10,7 @@ use crate::protocol::Ctx;
 use crate::shared::Shared;
 
 /// A search that was passed on more often than this has lost its way: points move faster than word of them.
-const HOPS_MAX: u16 = 256;
+const HOPS_MAX: u16 = 64;
 
 impl TriPronged {
     pub(super) fn on_find_residue(
@@ -39,8 +39,13 @@ impl TriPronged {
                 Look::On(next) => next,
             },
             None if aside.seen.is_empty() => way_in(&mut aside, here, ctx),
-            // It has left meanwhile.
-            None => aside.back.pop(),
+            // It has left meanwhile, and whoever has not heard of that need not ask again.
+            None => {
+                if !aside.seen.contains(&ctx.me) {
+                    aside.seen.push(ctx.me);
+                }
+                aside.back.pop()
+            }
         };
         match next {
             Some(next) => ctx.send(next, Message::FindResidue(search, aside)),
