@@ -269,7 +269,7 @@ fn what_goes_beyond_the_paper_of_proactive_is_drawn_and_judged() {
         "beyond-scale",
     ];
     assert_eq!(figures, named);
-    assert_eq!(report.sheets.len(), 6);
+    assert_eq!(report.sheets.len(), 5);
     let finding = |id: &str| {
         let id = format!("proactive/beyond/{id}");
         report.findings.iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("no {id}"))
