@@ -3,7 +3,7 @@
 //! `memory >= 8GiB && org == "physics"`. Attributes: `cores`, `gpus`, `speed`, `memory`, `disk`, `org`, `arch`, `system`,
 //! `labels.NAME` and `resources.NAME`, all also after `node.`. Sizes have units. Comparisons of an attribute with a
 //! value, `in` a list, `&&`, `||`, `!` and brackets are compiled to code of our own (some tens of nanoseconds each);
-//! any other CEL goes to its interpreter (some microseconds). What loops over lists is refused: an evaluation takes no
+//! any other CEL goes to its interpreter (some tens of microseconds). What loops over lists is refused: an evaluation takes no
 //! more steps than the expression has tokens.
 
 mod interpreted;

@@ -2,8 +2,8 @@
 //!
 //! Most of what is put in is due within seconds, in no order at all; a heap would pay a cache miss per level for
 //! each. The wheel puts an entry into the slot of its time and sorts a slot only when its turn comes. A slot is a list
-//! of chunks, so that a miss brings several entries. What is due beyond one turn of the wheel waits in a heap of its
-//! turn, in no order either, until that comes.
+//! of chunks, so that a miss brings several entries. What is due beyond one turn of the wheel waits
+//! with all else of its turn, in no order either, until that comes.
 //!
 //! Slots are the wider the fewer machines there are, so that some dozens of entries come up at once: enough to have
 //! their memory fetched ahead ([`Wheel::coming`]), few enough to be sorted quickly. Nor are they wider than the quickest

@@ -8,13 +8,12 @@ use shoal_protocols::node::{Message, Node};
 use shoal_protocols::overlay::can::{Can, Claim, Residue, VIRTUAL, Volume, Zone};
 use shoal_protocols::protocol::Message as _;
 use shoal_protocols::scheduling::tri_pronged::{self, Config, Variant};
-use shoal_simulator::checks::{Bounds, Checks, Run, run_checked};
-use shoal_simulator::faults::{self, Churn, NoiseLevel};
+use shoal_simulator::faults::NoiseLevel;
 use shoal_simulator::grid::Grid;
 use shoal_simulator::world::Saw;
 
 use crate::scene::{grid_with, job, job_needing, machine, said, starts};
-use crate::storms::cases;
+use crate::storms::{bad_minutes, cases, ends_well};
 
 fn dual(seed: u64, cores: Vec<u32>, variant: Variant) -> Grid<Node> {
     let recipe = Config { variant, ..Config::real() };
@@ -187,20 +186,7 @@ proptest! {
         whole in any::<bool>(),
     ) {
         let noise = NoiseLevel { loss: 0.2, duplication: 0.1, reorder: 0.2, reorder_ms: 3_000.0 };
-        let churn = Churn {
-            mean_time_to_failure_s: 1_350.0,
-            mean_time_to_repair_s: 40.0,
-            gone: 0.0,
-            disk_lost: 0.0,
-            midway: 0.5,
-        };
-        let faults = faults::Config {
-            from_s: Some(60.0),
-            until_s: Some(360.0),
-            noise: Some(noise),
-            churn: crashes.then_some(churn),
-            ..faults::Config::default()
-        };
+        let faults = bad_minutes(noise, crashes);
         let recipe = Config { variant: Variant::ALL[variant], ..Config::real() };
         let mut grid = grid_with(Residue::Dual, 1, seed, vec![machine(4); 16], recipe, faults);
         for number in 0..90u16 {
@@ -220,12 +206,7 @@ proptest! {
             prop_assert!(seen.is_ok(), "{seen:?}");
             return Ok(());
         }
-        let bounds = Bounds::default();
-        let until = grid.healed_from() + bounds.progress;
-        let replay = format!("seed {seed}");
-        let run = Run { seed, replay, step: Span::from_secs(1), bounds, until, stop_at_rest: true };
-        let summary = run_checked(&mut grid, Checks::all(), &run);
-        prop_assert!(summary.is_ok(), "{}", summary.unwrap_err());
+        ends_well(&mut grid, seed)?;
     }
 }
 
