@@ -53,7 +53,7 @@ pub use layout::{Place, lay_out};
 pub use message::{Ahead, Balloon, Claim, Message, Peer, Update, Vitals};
 pub use secondary::{DOOR, Secondary, SecondaryMessage};
 pub use volume::Volume;
-pub use zone::{DIMENSIONS_MAX, Face, Point, SIDE, Space, Zone};
+pub use zone::{DIMENSIONS_MAX, Face, Point, SIDE, Space, Zone, is_cell};
 
 /// What a node of a CAN is told at its making.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,6 +13,8 @@ use crate::world::{Saw, Sight};
 #[derive(Default)]
 pub struct Accounted {
     books: BTreeMap<NodeId, Book>,
+    /// In whose books a job is.
+    owners: BTreeMap<JobId, BTreeSet<NodeId>>,
 }
 
 /// What has been seen of the jobs of an owner.
@@ -62,6 +64,7 @@ impl Check for Accounted {
         match saw {
             Saw::Save(Record::Owned(owned)) => {
                 let job = owned.id();
+                self.owners.entry(job).or_default().insert(node);
                 let account = self.books.entry(node).or_default().accounts.entry(job).or_default();
                 if account.end.is_some() && account.end != owned.end {
                     let what = format!("ended as {:?}, and then {:?}", account.end, owned.end);
@@ -112,8 +115,11 @@ impl Check for Accounted {
     }
 
     fn forget(&mut self, job: JobId) {
-        for book in self.books.values_mut() {
-            book.forgotten += u64::from(book.accounts.remove(&job).is_some());
+        for owner in self.owners.remove(&job).unwrap_or_default() {
+            // Whoever lost its disk has a new book.
+            if let Some(book) = self.books.get_mut(&owner) {
+                book.forgotten += u64::from(book.accounts.remove(&job).is_some());
+            }
         }
     }
 

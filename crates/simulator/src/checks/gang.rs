@@ -24,6 +24,8 @@ use crate::world::{Saw, Sight};
 pub struct Gang {
     committed: BTreeMap<(JobId, Epoch), BTreeSet<NodeId>>,
     started: BTreeMap<(JobId, Epoch), Started>,
+    /// Those of them that are not known to run as they should: some ranks have not started, or one is lost.
+    uncertain: BTreeSet<(JobId, Epoch)>,
     /// The last placement that its owner has put on disk, and when it starts; in a queue, when its turn comes.
     placed: BTreeMap<JobId, (Epoch, Option<Time>)>,
     /// Placements that their only node has moved to an earlier time.
@@ -37,6 +39,13 @@ struct Started {
     running: BTreeSet<Rank>,
     /// When a rank was lost or failed, or did not start with the others.
     broken: Option<Time>,
+}
+
+impl Started {
+    /// Whether all ranks have started, and none is lost.
+    fn is_sound(&self) -> bool {
+        self.starts.len() == self.nodes.len() && self.broken.is_none()
+    }
 }
 
 impl Check for Gang {
@@ -91,20 +100,27 @@ impl Check for Gang {
                 });
                 started.starts.insert(rank, at);
                 started.running.insert(rank);
+                if started.is_sound() {
+                    self.uncertain.remove(&(job, epoch));
+                } else {
+                    self.uncertain.insert((job, epoch));
+                }
             }
             Saw::Done(Outcome(Task { job, epoch, rank }, exit)) => {
                 if let Some(started) = self.started.get_mut(&(*job, *epoch)) {
                     started.running.remove(rank);
                     if *exit != Exit::Code(0) {
                         started.broken.get_or_insert(at);
+                        self.uncertain.insert((*job, *epoch));
                     }
                 }
             }
             Saw::Crash => {
-                for started in self.started.values_mut() {
+                for (&key, started) in &mut self.started {
                     let rank = started.nodes.iter().position(|&other| other == node);
                     if rank.is_some_and(|rank| started.running.remove(&Rank(rank as u32))) {
                         started.broken.get_or_insert(at);
+                        self.uncertain.insert(key);
                     }
                 }
             }
@@ -128,13 +144,19 @@ impl Check for Gang {
     fn forget(&mut self, job: JobId) {
         drop_alike(&mut self.committed, (job, Epoch(0)), |(other, _)| *other == job);
         drop_alike(&mut self.started, (job, Epoch(0)), |(other, _)| *other == job);
+        while let Some(key) =
+            self.uncertain.range((job, Epoch(0))..).next().copied().filter(|key| key.0 == job)
+        {
+            self.uncertain.remove(&key);
+        }
         drop_alike(&mut self.sooner, (job, Epoch(0)), |(other, _)| *other == job);
         self.placed.remove(&job);
     }
 
     fn look(&mut self, view: &View<'_>) -> Result<(), Broken> {
         let bounds = view.known.bounds;
-        for (&(job, epoch), started) in &mut self.started {
+        for &(job, epoch) in &self.uncertain {
+            let Some(started) = self.started.get_mut(&(job, epoch)) else { continue };
             if started.running.is_empty() || view.known.exempt.is_exempt(job) {
                 continue;
             }

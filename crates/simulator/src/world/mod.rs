@@ -226,15 +226,16 @@ where
         self.shards.iter().map(|shard| shard.engine.handled).sum()
     }
 
-    /// What was sent, by kind.
+    /// What was sent, by the name of its kind: where two protocols have a word of the same name, both together.
     pub fn traffic(&self) -> BTreeMap<&'static str, Traffic> {
-        let sum = |kind: usize| {
-            self.shards.iter().map(|shard| shard.engine.traffic[kind]).fold(
-                Traffic::default(),
-                |sum, (n, b)| Traffic { messages: sum.messages + n, bytes: sum.bytes + b },
-            )
-        };
-        P::Message::KINDS.iter().enumerate().map(|(kind, &name)| (name, sum(kind))).collect()
+        let mut all: BTreeMap<&'static str, Traffic> = BTreeMap::new();
+        for shard in &self.shards {
+            for (&name, &(messages, bytes)) in P::Message::KINDS.iter().zip(&shard.engine.traffic) {
+                let sum = all.entry(name).or_default();
+                *sum = Traffic { messages: sum.messages + messages, bytes: sum.bytes + bytes };
+            }
+        }
+        all
     }
 
     /// Takes what was seen since the last call, in the order of time and node.

@@ -4,7 +4,7 @@ use shoal_model::job::MAX_NODES_PER_JOB;
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::Message;
 use shoal_protocols::overlay::blatant_s::{self, CARRIES_MAX, Known, LINKS_MAX};
-use shoal_protocols::overlay::can::{self, CLAIMS_MAX, NEIGHBOURS_MAX, Peer, Vitals};
+use shoal_protocols::overlay::can::{self, CLAIMS_MAX, NEIGHBOURS_MAX, Peer, Point, Vitals};
 use shoal_protocols::overlay::cyclon::{self, CACHE_MAX};
 use shoal_protocols::overlay::helpers;
 use shoal_protocols::overlay::vicinity::VIEW_MAX;
@@ -23,6 +23,9 @@ pub enum Unsound {
     /// More zones than a node may claim.
     #[error("more zones than a node may claim")]
     Zones,
+    /// A place that no space has.
+    #[error("a place that lies outside the space")]
+    Place,
     /// No nodes, or more than a job may have.
     #[error("a placement on no nodes, or on more than a job may have")]
     Placement,
@@ -64,10 +67,12 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
         Message::Aria(aria::Message::Assign { brief, .. }) => placement(brief.nodes.len()),
         Message::Can(message) | Message::Secondary(can::SecondaryMessage::Zones(message)) => zones(message),
         Message::TriPronged(tri_pronged::Message::Find(search, trail)) => {
+            place(&search.point)?;
             at_most(search.avoid.len(), AVOID_MAX, Unsound::Avoid)?;
             at_most(trail.seen.len().max(trail.back.len()), SEEN_MAX, Unsound::Avoid)
         }
         Message::TriPronged(tri_pronged::Message::FindResidue(search, aside)) => {
+            place(&search.point)?;
             at_most(search.avoid.len(), AVOID_MAX, Unsound::Avoid)?;
             at_most(aside.seen.len().max(aside.back.len()), SEEN_MAX, Unsound::Avoid)
         }
@@ -169,18 +174,24 @@ fn placement(nodes: usize) -> Result<(), Unsound> {
 fn zones(message: &can::Message) -> Result<(), Unsound> {
     match message {
         can::Message::Welcome { around, .. } => peers(around),
+        can::Message::Join { point, .. } => place(point),
         can::Message::Update(update, _) => {
+            place(&update.point)?;
             at_most(update.claims.len(), CLAIMS_MAX, Unsound::Zones)?;
             update.vitals.as_ref().map_or(Ok(()), vitals)?;
             peers(&update.peers)
         }
-        can::Message::Tie(balloon, _) => vitals(&balloon.vitals),
-        can::Message::Join { .. }
-        | can::Message::Taken
-        | can::Message::Grant(_)
-        | can::Message::Tied
-        | can::Message::Untie(_) => Ok(()),
+        can::Message::Tie(balloon, _) => {
+            place(&balloon.point)?;
+            vitals(&balloon.vitals)
+        }
+        can::Message::Taken | can::Message::Grant(_) | can::Message::Tied | can::Message::Untie(_) => Ok(()),
     }
+}
+
+/// How far it is to a place is reckoned before anybody asks whether there is such a place.
+fn place(point: &Point) -> Result<(), Unsound> {
+    if can::is_cell(point) { Ok(()) } else { Err(Unsound::Place) }
 }
 
 fn peers(peers: &[Peer]) -> Result<(), Unsound> {
@@ -212,5 +223,24 @@ fn helpers(message: &helpers::Message) -> Result<(), Unsound> {
         )
         | helpers::Message::Ping
         | helpers::Message::Pong(..) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::NodeId;
+    use shoal_protocols::overlay::can::{DIMENSIONS_MAX, SIDE};
+
+    use super::*;
+
+    #[test]
+    fn place_outside_the_space_is_nobodys() {
+        let join = |at: u32| {
+            let mut point = [0; DIMENSIONS_MAX];
+            point[1] = at;
+            Message::Can(can::Message::Join { newcomer: NodeId(1), point, hops: 0 })
+        };
+        assert_eq!(check(&join(SIDE - 1)), Ok(()));
+        assert_eq!(check(&join(SIDE)), Err(Unsound::Place));
     }
 }

@@ -14,6 +14,11 @@ pub const SIDE: u32 = 1 << 31;
 /// A cell. Dimensions that a space does not have are 0.
 pub type Point = [u32; DIMENSIONS_MAX];
 
+/// Whether this is a cell of any space.
+pub fn is_cell(point: &Point) -> bool {
+    point.iter().all(|&at| at < SIDE)
+}
+
 /// What zones are cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Space {
