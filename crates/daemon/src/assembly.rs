@@ -43,7 +43,7 @@ use crate::network::quic::{self, JoinError};
 use crate::secrets::Secrets;
 use crate::service::history::History;
 use crate::service::{OPEN_PER_USER, Parts, Service, Setting};
-use crate::settings::{GridSettings, MachineSettings, Settings, SettingsError};
+use crate::settings::{GridSettings, MachineSettings, NetworkSettings, Settings, SettingsError};
 use crate::staging::Staging;
 use crate::store::sqlite::Sqlite;
 use crate::trust::Trust;
@@ -247,7 +247,13 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         .build()
         .map_err(|source| StartError::Io { doing: "start threads", source })?;
 
-    let mut place = quic::Settings { advertise: settings.network.advertise.clone(), ..Default::default() };
+    // Whoever comes with a ticket that names relays can be reached by these only, and uses them from then on.
+    let told = settings.network.clone();
+    if let Some(ticket) = ticket.as_ref().filter(|_| told.relays.is_empty()) {
+        settings.network.relays.clone_from(&ticket.relays);
+    }
+    let NetworkSettings { advertise, relays, lan, .. } = settings.network.clone();
+    let mut place = quic::Settings { advertise, relays, lan, ..Default::default() };
     // Port 0 is any the first time, and the same from then on.
     let kept = settings
         .network
@@ -306,7 +312,10 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         clock,
         answers,
     ))?;
-    keep_port(&mut settings, &place, &network, &folder)?;
+    settings.network.listen = Some(port_to_keep(&place, &network));
+    if settings.network != told {
+        settings.save(&folder)?;
+    }
     let measured = network.clone();
     gate.clocks().learn(move |node| measured.ahead_us(node));
     let peers = Arc::new(Peers(network.clone()));
@@ -433,20 +442,10 @@ fn from_here(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// The port stays the same from life to life: others look for the node where it was.
-fn keep_port(
-    settings: &mut Settings,
-    place: &quic::Settings,
-    network: &quic::Handle,
-    folder: &Path,
-) -> Result<(), StartError> {
+/// Where this node listens from now on: the port stays the same from life to life, since others look for it there.
+fn port_to_keep(place: &quic::Settings, network: &quic::Handle) -> SocketAddr {
     let port = network.addresses().first().map_or(place.bind.port(), SocketAddr::port);
-    let listen = (place.bind.ip(), if place.advertise.is_empty() { port } else { place.bind.port() }).into();
-    if settings.network.listen != Some(listen) {
-        settings.network.listen = Some(listen);
-        settings.save(folder)?;
-    }
-    Ok(())
+    SocketAddr::new(place.bind.ip(), if place.advertise.is_empty() { port } else { place.bind.port() })
 }
 
 /// What nodes are called where tasks look for each other: by an address where there is one.

@@ -83,6 +83,7 @@ pub mod machine;
 pub mod membership;
 pub mod network;
 mod places;
+pub mod relay;
 pub mod secrets;
 pub mod service;
 pub mod settings;

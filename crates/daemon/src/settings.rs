@@ -7,6 +7,8 @@
 //! [network]
 //! listen = "0.0.0.0:4433"    # where other nodes reach this one; drawn at the first start, and kept
 //! advertise = ["192.0.2.7:4433"]   # where they find it, if that is not where it listens
+//! relays = ["https://relay.example.org"]    # what carries what cannot be sent directly; none, where nobody says
+//! lan = true                 # look on the LAN for nodes that are not where they were
 //!
 //! [http]
 //! listen = "0.0.0.0:4434"    # where programs reach the node; on loopback where nobody says, and else in TLS only
@@ -52,6 +54,7 @@ use shoal_model::units::SpanText;
 use shoal_model::{Machine, Name, Size, Span, Thousandths};
 use shoal_protocols::node::config::Recipe;
 
+use crate::relay::{RELAYS_MAX, Relay};
 pub(crate) use tasks::check_path;
 pub use tasks::{Isolate, TaskSettings};
 
@@ -100,6 +103,12 @@ pub struct NetworkSettings {
     /// Where others find it, if that is not where it listens.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advertise: Vec<SocketAddr>,
+    /// Relays that carry what cannot be sent directly.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub relays: Vec<Relay>,
+    /// Whether nodes that are not where they were are looked for on the LAN.
+    #[serde(skip_serializing_if = "is_default")]
+    pub lan: bool,
 }
 
 /// What users may have at a node.
@@ -233,6 +242,9 @@ pub enum SettingsError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// More relays than are told to others.
+    #[error("`network.relays`: {0} relays, at most {RELAYS_MAX}")]
+    Relays(usize),
     /// A setting that no machine can have.
     #[error("`machine.{field}`: {what}")]
     Machine {
@@ -281,9 +293,12 @@ impl Settings {
         Recipe::named(name).ok_or_else(|| SettingsError::Recipe { found: name.to_owned() })
     }
 
-    /// Whether what tasks are to be given is there.
+    /// Whether what tasks are to be given is there, and the rest makes sense.
     pub fn check(&self) -> Result<(), SettingsError> {
         self.tasks.check()?;
+        if self.network.relays.len() > RELAYS_MAX {
+            return Err(SettingsError::Relays(self.network.relays.len()));
+        }
         for (name, path) in &self.images {
             let what = match path.is_absolute() {
                 false => "expected an absolute path",
@@ -371,6 +386,24 @@ mod tests {
         fs::write(folder.path().join("node.toml"), "recipe = 'asap'\ncroes = 3\n").unwrap();
         let error = Settings::load(folder.path()).unwrap_err().to_string();
         assert!(error.contains("croes") && error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn relays_are_servers_and_few() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = |relays: &str| {
+            let text = format!("time = '1h'\n[network]\nlan = true\nrelays = {relays}\n");
+            fs::write(folder.path().join("node.toml"), text).unwrap();
+            Settings::load(folder.path())
+        };
+        let settings = load("['http://192.0.2.1:3340', 'https://relay.example.org']").unwrap().unwrap();
+        assert!(settings.network.lan && settings.check().is_ok());
+        settings.save(folder.path()).unwrap();
+        assert_eq!(Settings::load(folder.path()).unwrap(), Some(settings));
+        let error = load("['relay.example.org']").unwrap_err().to_string();
+        assert!(error.contains("line 4") && error.contains("write it as https://"), "{error}");
+        let error = load("['http://a', 'http://b', 'http://c']").unwrap().unwrap().check().unwrap_err();
+        assert_eq!(error.to_string(), "`network.relays`: 3 relays, at most 2");
     }
 
     #[test]

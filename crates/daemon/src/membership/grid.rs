@@ -12,6 +12,7 @@ use super::certificate::{Appointment, Chain, ChainError, Member};
 use super::ticket::{ADDRESSES_MAX, Ticket, Token};
 use crate::cabinet::{Cabinet, CabinetError};
 use crate::identity::{Identity, node_id};
+use crate::relay::Relay;
 
 /// Tickets that one node keeps in mind at most, used and unused.
 pub const TICKETS_MAX: usize = 10_000;
@@ -340,17 +341,19 @@ impl Grid {
         appointment.is_some_and(|one| one.verify(self.id, &self.identity.public(), now).is_ok())
     }
 
-    /// Issues a ticket that leads to this node at these addresses.
+    /// Issues a ticket that leads to this node at these addresses, or by these relays.
     pub fn issue(
         &self,
         addresses: Vec<std::net::SocketAddr>,
+        relays: Vec<Relay>,
         terms: Terms,
         now: Time,
     ) -> Result<Ticket, GridError> {
         if !self.admits(now) {
             return Err(GridError::NotAdmitter);
         }
-        if addresses.is_empty() || addresses.len() > ADDRESSES_MAX {
+        let nowhere = addresses.is_empty() && relays.is_empty();
+        if nowhere || addresses.len() > ADDRESSES_MAX {
             return Err(GridError::Addresses(addresses.len()));
         }
         if terms.admitter && self.root()?.is_none() {
@@ -362,7 +365,7 @@ impl Grid {
         let expires = now + terms.ticket_for;
         let issued = Issued { expires, terms, redeemed: None };
         self.cabinet.put(TICKETS, &hash(&token), &encoded(&issued))?;
-        Ok(Ticket { grid: self.id, issuer: self.identity.public(), addresses, token, expires })
+        Ok(Ticket { grid: self.id, issuer: self.identity.public(), addresses, token, expires, relays })
     }
 
     /// Redeems a token for the owner of `key`; `known` says whose id a node has elsewhere in the grid.

@@ -10,6 +10,7 @@ use shoal_model::envelope::PublicKey;
 
 use super::GridId;
 use crate::identity::text::{self, Unreadable};
+use crate::relay::{RELAYS_MAX, Relay};
 
 /// Addresses in a ticket or an address record, at most.
 pub const ADDRESSES_MAX: usize = 8;
@@ -53,6 +54,10 @@ pub struct Ticket {
     /// Until when.
     #[n(4)]
     pub expires: Time,
+    /// What carries to the issuer what cannot be sent there.
+    #[n(5)]
+    #[cbor(default)]
+    pub relays: Vec<Relay>,
 }
 
 /// What is wrong with the text of a ticket.
@@ -97,7 +102,8 @@ impl FromStr for Ticket {
             Unreadable::Letters | Unreadable::Sum => TicketError::Damaged,
         })?;
         let ticket: Ticket = minicbor::decode(&bytes).map_err(|_| TicketError::Damaged)?;
-        if ticket.addresses.is_empty() || ticket.addresses.len() > ADDRESSES_MAX {
+        let nowhere = ticket.addresses.is_empty() && ticket.relays.is_empty();
+        if nowhere || ticket.addresses.len() > ADDRESSES_MAX || ticket.relays.len() > RELAYS_MAX {
             return Err(TicketError::Addresses);
         }
         Ok(ticket)
@@ -121,7 +127,22 @@ mod tests {
             addresses: vec!["10.0.0.1:4711".parse().unwrap(), "[2001:db8::1]:4711".parse().unwrap()],
             token: Token([3; 16]),
             expires: Time::from_secs(1_800_000_000),
+            relays: vec![],
         }
+    }
+
+    #[test]
+    fn ticket_of_a_node_that_only_relays_reach_names_them() {
+        let long = format!("https://{}.example.org", "a".repeat(100));
+        let relays = vec!["http://192.0.2.1:3340".parse().unwrap(), long.parse().unwrap()];
+        let addresses =
+            vec!["[2001:db8:1111:2222:3333:4444:5555:6666]:54711".parse().unwrap(); ADDRESSES_MAX];
+        for addresses in [vec![], addresses] {
+            let ticket = Ticket { addresses, relays: relays.clone(), ..ticket() };
+            assert_eq!(ticket.to_string().parse(), Ok(ticket));
+        }
+        let relays = [relays.clone(), relays].concat();
+        assert_eq!(Ticket { relays, ..ticket() }.to_string().parse::<Ticket>(), Err(TicketError::Addresses));
     }
 
     #[test]

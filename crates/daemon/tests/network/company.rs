@@ -48,7 +48,8 @@ impl Stranger {
     }
 
     fn hello(&self, grid: &Grid) -> Hello {
-        let record = AddressRecord::new(&self.identity, grid.chain(), vec![([127, 0, 0, 1], 9).into()], 1);
+        let record =
+            AddressRecord::new(&self.identity, grid.chain(), vec![([127, 0, 0, 1], 9).into()], vec![], 1);
         Hello {
             version: PROTOCOL,
             oldest: PROTOCOL,

@@ -1,4 +1,4 @@
-//! Nodes that speak over real sockets on loopback: tickets, hellos, messages, deaths, questions, and bad company.
+//! Nodes that speak over real sockets on loopback: tickets, hellos, messages, deaths, questions, ways, and bad company.
 
 mod bytes;
 mod company;
@@ -6,3 +6,4 @@ mod life;
 mod questions;
 mod station;
 mod tickets;
+mod ways;

@@ -15,7 +15,7 @@ fn grid(identity: &Identity, cabinet: &Arc<MemoryCabinet>) -> Grid {
 }
 
 fn issue(grid: &Grid, terms: Terms) -> Ticket {
-    grid.issue(vec!["127.0.0.1:1".parse().unwrap()], terms, NOW).unwrap()
+    grid.issue(vec!["127.0.0.1:1".parse().unwrap()], vec![], terms, NOW).unwrap()
 }
 
 fn redeem(grid: &Grid, ticket: &Ticket, key: &Identity, now: Time) -> Result<Admission, Refusal> {
@@ -34,7 +34,7 @@ fn newcomer_with_a_ticket_becomes_a_member_that_anyone_recognises() {
     let member = second.chain().verify(first.id(), &key(2).public(), NOW).unwrap();
     assert_eq!(member.organisation.unwrap().as_str(), "physics");
     assert!(matches!(
-        second.issue(vec!["127.0.0.1:1".parse().unwrap()], Terms::default(), NOW),
+        second.issue(vec!["127.0.0.1:1".parse().unwrap()], vec![], Terms::default(), NOW),
         Err(GridError::NotAdmitter)
     ));
 }
@@ -94,7 +94,7 @@ fn admitter_by_ticket_admits_others_whom_all_recognise() {
     let third = Grid::enter(&key(3), first.id(), admission, Arc::<MemoryCabinet>::default(), NOW).unwrap();
     assert_eq!(third.member(NOW).unwrap().admitter, key(2).public());
     let addresses = vec!["127.0.0.1:1".parse().unwrap()];
-    assert!(matches!(second.issue(addresses, terms, NOW), Err(GridError::NoRoot)));
+    assert!(matches!(second.issue(addresses, vec![], terms, NOW), Err(GridError::NoRoot)));
 }
 
 #[test]
@@ -114,9 +114,12 @@ fn tickets_have_a_limit_that_expired_ones_do_not_count_for() {
         cabinet.put(TICKETS, &number.to_be_bytes(), &encoded(&issued)).unwrap();
     }
     let addresses = || vec!["127.0.0.1:1".parse().unwrap()];
-    assert!(matches!(first.issue(addresses(), Terms::default(), NOW), Err(GridError::TooManyTickets)));
+    assert!(matches!(
+        first.issue(addresses(), vec![], Terms::default(), NOW),
+        Err(GridError::TooManyTickets)
+    ));
     cabinet.put(TICKETS, &7u64.to_be_bytes(), &encoded(&Issued { expires: NOW, ..issued })).unwrap();
-    assert!(first.issue(addresses(), Terms::default(), NOW).is_ok());
+    assert!(first.issue(addresses(), vec![], Terms::default(), NOW).is_ok());
 }
 
 #[test]

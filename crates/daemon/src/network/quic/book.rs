@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn record(grid: &Grid, identity: &Identity, port: u16, number: u64) -> AddressRecord {
-        AddressRecord::new(identity, grid.chain(), vec![([127, 0, 0, 1], port).into()], number)
+        AddressRecord::new(identity, grid.chain(), vec![([127, 0, 0, 1], port).into()], vec![], number)
     }
 
     fn book(grid: &Grid) -> Book {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iroh::endpoint::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
-use iroh::{EndpointAddr, TransportAddr};
 use shoal_model::Time;
 
 use super::counts::add;
@@ -12,6 +11,7 @@ use super::facts::Sample;
 use super::hub::{CONNECT_WITHIN, Event, Hub};
 use super::link::Link;
 use super::record::{Known, RecordError};
+use super::there;
 use crate::identity::node_id;
 use crate::membership::ChainError;
 use crate::network::wire::words::{Confirm, Hello, PROTOCOL, PROTOCOL_OLDEST, Refused, Welcome, Word};
@@ -124,8 +124,8 @@ impl No {
 
 /// Dials a peer and greets it.
 pub(super) async fn dial(hub: &Arc<Hub>, known: &Known) -> Result<Link, String> {
-    let key = iroh::PublicKey::from_bytes(&known.member.key.0).map_err(|_| "its key is no key".to_owned())?;
-    let there = EndpointAddr::from_parts(key, known.addresses.iter().copied().map(TransportAddr::Ip));
+    let there = there(&known.member.key, &known.addresses, &known.relays);
+    let there = there.ok_or_else(|| "its key is no key".to_owned())?;
     let greeted = async {
         let conn = hub.endpoint.connect(there, ALPN).await.map_err(|error| chain_of(&error))?;
         let greeted = greet(hub, &conn).await;

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iroh::endpoint::{Connection, VarInt};
-use iroh::{EndpointAddr, TransportAddr};
 use shoal_model::envelope::PublicKey;
 
 use super::book::{self, Book};
 use super::hello::{ALPN_JOIN, ReadFrame, chain_of, read_frame};
 use super::hub::{CONNECT_WITHIN, Event, Hub};
-use super::{Settings, StartError, endpoint};
+use super::{Settings, StartError, endpoint, there};
 use crate::cabinet::{Cabinet, CabinetError};
 use crate::clock::Clock;
 use crate::identity::{Identity, node_id};
@@ -76,8 +75,10 @@ pub async fn join(
     if ticket.expires <= clock.now() {
         return Err(JoinError::Expired);
     }
-    // Any port will do: nobody answers to it later.
-    let settings = Settings { bind: (settings.bind.ip(), 0).into(), ..settings.clone() };
+    // Any port will do: nobody answers to it later. Whoever takes a ticket takes its ways too.
+    let relays = if settings.relays.is_empty() { &ticket.relays } else { &settings.relays };
+    let settings =
+        Settings { bind: (settings.bind.ip(), 0).into(), relays: relays.clone(), ..settings.clone() };
     let endpoint = endpoint(&settings, identity, vec![]).await?;
     let admitted = redeem(&endpoint, ticket).await;
     endpoint.close().await;
@@ -93,13 +94,12 @@ pub async fn join(
 }
 
 async fn redeem(endpoint: &iroh::Endpoint, ticket: &Ticket) -> Result<Admitted, JoinError> {
-    let unreachable = |why: String| JoinError::Unreachable {
-        addresses: ticket.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-        why,
-    };
-    let key = iroh::PublicKey::from_bytes(&ticket.issuer.0)
-        .map_err(|_| JoinError::Garbled("the ticket names a key that is none".to_owned()))?;
-    let there = EndpointAddr::from_parts(key, ticket.addresses.iter().copied().map(TransportAddr::Ip));
+    let addresses = ticket.addresses.iter().map(ToString::to_string);
+    let relays = ticket.relays.iter().map(|relay| format!("the relay {relay}"));
+    let ways = addresses.chain(relays).collect::<Vec<_>>().join(", ");
+    let unreachable = |why: String| JoinError::Unreachable { addresses: ways.clone(), why };
+    let there = there(&ticket.issuer, &ticket.addresses, &ticket.relays)
+        .ok_or_else(|| JoinError::Garbled("the ticket names a key that is none".to_owned()))?;
     let conn = match tokio::time::timeout(CONNECT_WITHIN, endpoint.connect(there, ALPN_JOIN)).await {
         Ok(connected) => connected.map_err(|error| unreachable(chain_of(&error)))?,
         Err(_) => return Err(unreachable(format!("no answer within {} s", CONNECT_WITHIN.as_secs()))),

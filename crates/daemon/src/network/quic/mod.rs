@@ -13,9 +13,8 @@
 //! - A connection costs a ping in five seconds for as long as it is open (the transport insists on it), and a new one about
 //!   as much as six minutes of that: so it stays for a while after the last word, and only so many stay. Where
 //!   something runs for us it can be [kept](Handle::keep).
-//! - No relay, no discovery, no port mapping: nothing outside the grid is spoken to.
-//!
-//! Left out: relays for grids behind several NATs, and finding nodes on a LAN without a ticket.
+//! - Relays only if some are named ([`crate::relay`]), and looking for nodes on the LAN only if that is asked for; no port
+//!   mapping. Else nothing outside the grid is spoken to.
 
 mod ask;
 pub mod bare;
@@ -37,7 +36,10 @@ use std::time::Duration;
 use iroh::endpoint::{
     IdleTimeout, NetReportConfig, PortmapperConfig, QuicTransportConfig, RelayMode, VarInt, presets,
 };
+use iroh::{EndpointAddr, TransportAddr};
+use iroh_mdns_address_lookup::MdnsAddressLookup;
 use rand::SeedableRng;
+use shoal_model::envelope::PublicKey;
 use shoal_model::{NodeId, Time};
 use shoal_protocols::Chance;
 use shoal_protocols::node::{Message, Node};
@@ -61,6 +63,7 @@ use crate::clock::Clock;
 use crate::identity::Identity;
 use crate::inbox::Mailbox;
 use crate::membership::{ADDRESSES_MAX, ChainError, Grid, GridError, Terms, Ticket};
+use crate::relay::Relay;
 use book::Book;
 use counts::Counter;
 use hello::{ALPN, ALPN_JOIN, chain_of};
@@ -71,6 +74,10 @@ const EVENTS_MAX: usize = 256;
 /// Where this node's own address record is kept.
 const OWN_DRAWER: &str = "address";
 const OWN_KEY: &[u8] = b"own";
+/// What nodes are called on a LAN, so that other programs let them be.
+const LAN_NAME: &str = "shoal";
+/// How often nodes of a LAN ask who is there, all of them together: often enough to be found while a dial lasts.
+const LAN_CADENCE: Duration = Duration::from_secs(1);
 
 /// What the network can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +86,10 @@ pub struct Settings {
     pub bind: SocketAddr,
     /// Where others find this node, if that is not where it listens; empty for the addresses of this machine.
     pub advertise: Vec<SocketAddr>,
+    /// What carries what cannot be sent directly; the nearest is kept informed where this node is.
+    pub relays: Vec<Relay>,
+    /// Whether to look on the LAN for nodes that are not where they were, and to say there where this one is.
+    pub lan: bool,
     /// How long a connection over which nothing is said stays open.
     pub idle: Duration,
     /// How many connections over which nothing is said stay open, at most.
@@ -90,6 +101,8 @@ impl Default for Settings {
         Settings {
             bind: SocketAddr::from(([0, 0, 0, 0], 0)),
             advertise: Vec::new(),
+            relays: Vec::new(),
+            lan: false,
             idle: Duration::from_secs(600),
             connections_idle_max: 40,
         }
@@ -226,7 +239,8 @@ impl Handle {
 
     /// Issues a ticket that leads to this node.
     pub fn ticket(&self, terms: Terms) -> Result<Ticket, GridError> {
-        self.hub.grid.issue(self.addresses().to_vec(), terms, self.hub.clock.now())
+        let own = &self.hub.own;
+        self.hub.grid.issue(own.addresses.clone(), own.relays.clone(), terms, self.hub.clock.now())
     }
 
     /// The time by the clock of the network.
@@ -325,18 +339,37 @@ async fn endpoint(
         .max_concurrent_uni_streams(VarInt::from_u32(4))
         .max_concurrent_bidi_streams(VarInt::from_u32(2 * QUESTIONS_MAX as u32))
         .build();
-    let builder = iroh::Endpoint::builder(presets::Minimal)
-        .relay_mode(RelayMode::Disabled)
+    let relays = match settings.relays.as_slice() {
+        [] => RelayMode::Disabled,
+        relays => RelayMode::custom(relays.iter().map(|relay| relay.url().clone())),
+    };
+    // Relays without a certificate can only be asked how near they are over HTTP.
+    let mut report = NetReportConfig::minimal();
+    report.https_probes = !settings.relays.is_empty();
+    let mut builder = iroh::Endpoint::builder(presets::Minimal)
+        .relay_mode(relays)
         .clear_address_lookup()
         .portmapper_config(PortmapperConfig::Disabled)
-        .net_report_config(NetReportConfig::minimal())
+        .net_report_config(report)
         .clear_ip_transports()
         .bind_addr(settings.bind)
         .map_err(|error| failed(error.to_string()))?
         .secret_key(identity.secret().clone())
         .alpns(alpns)
         .transport_config(transport);
+    if settings.lan {
+        let lan = MdnsAddressLookup::builder().service_name(LAN_NAME).discovery_cadence(LAN_CADENCE);
+        builder = builder.address_lookup(lan);
+    }
     builder.bind().await.map_err(|error| failed(chain_of(&error)))
+}
+
+/// Where somebody with this key is to be found; none if it is no key.
+fn there(key: &PublicKey, addresses: &[SocketAddr], relays: &[Relay]) -> Option<EndpointAddr> {
+    let key = iroh::PublicKey::from_bytes(&key.0).ok()?;
+    let addresses = addresses.iter().copied().map(TransportAddr::Ip);
+    let relays = relays.iter().map(|relay| TransportAddr::Relay(relay.url().clone()));
+    Some(EndpointAddr::from_parts(key, addresses.chain(relays)))
 }
 
 /// Where this node is: a new record with a higher number if that has changed since its last life.
@@ -349,7 +382,8 @@ fn own_record(
     now: Time,
 ) -> Result<Known, StartError> {
     let addresses = own_addresses(settings, endpoint);
-    if addresses.is_empty() {
+    let relays = settings.relays.clone();
+    if addresses.is_empty() && relays.is_empty() {
         return Err(StartError::NoAddress);
     }
     let kept = cabinet.get(OWN_DRAWER, OWN_KEY)?;
@@ -358,16 +392,17 @@ fn own_record(
         .and_then(|record| record.verify(grid.id(), now).ok());
     if let Some(before) = &before
         && before.addresses == addresses
+        && before.relays == relays
         && before.member == grid.member(now)?
     {
         return Ok(before.clone());
     }
     // Should what was kept be lost, the time still makes the number larger than all before.
     let number = before.map_or(0, |before| before.number + 1).max(now.as_secs());
-    let record = AddressRecord::new(identity, grid.chain(), addresses.clone(), number);
+    let record = AddressRecord::new(identity, grid.chain(), addresses.clone(), relays.clone(), number);
     let bytes = minicbor::to_vec(&record).expect("writing to memory does not fail");
     cabinet.put(OWN_DRAWER, OWN_KEY, &bytes)?;
-    Ok(Known { member: grid.member(now)?, addresses, number, record })
+    Ok(Known { member: grid.member(now)?, addresses, relays, number, record })
 }
 
 fn own_addresses(settings: &Settings, endpoint: &iroh::Endpoint) -> Vec<SocketAddr> {

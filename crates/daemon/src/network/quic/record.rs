@@ -9,6 +9,7 @@ use shoal_model::{NodeId, Time};
 
 use crate::identity::{Identity, node_id, signed_by};
 use crate::membership::{ADDRESSES_MAX, Chain, ChainError, GridId, Member};
+use crate::relay::{RELAYS_MAX, Relay};
 
 /// The version of records written here.
 const VERSION: u16 = 1;
@@ -41,6 +42,10 @@ struct Content {
     number: u64,
     #[n(4)]
     chain: Chain,
+    /// Where it can be reached if not there.
+    #[n(5)]
+    #[cbor(default)]
+    relays: Vec<Relay>,
 }
 
 /// What a record says before anybody has checked it.
@@ -54,6 +59,8 @@ pub struct Claim {
     pub number: u64,
     /// Where it is.
     pub addresses: Vec<SocketAddr>,
+    /// What carries to it what cannot be sent there.
+    pub relays: Vec<Relay>,
     chain: Chain,
 }
 
@@ -64,6 +71,8 @@ pub struct Known {
     pub member: Member,
     /// Where it is.
     pub addresses: Vec<SocketAddr>,
+    /// What carries to it what cannot be sent there.
+    pub relays: Vec<Relay>,
     /// Which of its records this is.
     pub number: u64,
     /// The record, to pass on.
@@ -93,11 +102,13 @@ impl AddressRecord {
         identity: &Identity,
         chain: &Chain,
         mut addresses: Vec<SocketAddr>,
+        mut relays: Vec<Relay>,
         number: u64,
     ) -> AddressRecord {
         addresses.truncate(ADDRESSES_MAX);
+        relays.truncate(RELAYS_MAX);
         let key = identity.public();
-        let content = Content { version: VERSION, key, addresses, number, chain: chain.clone() };
+        let content = Content { version: VERSION, key, addresses, number, chain: chain.clone(), relays };
         let content = minicbor::to_vec(content).expect("writing to memory does not fail");
         let signature = identity.sign(&blake3::derive_key(CONTEXT, &content));
         AddressRecord { content: content.into(), signature }
@@ -112,20 +123,20 @@ impl AddressRecord {
         if content.version > VERSION {
             return Err(RecordError::Newer(content.version));
         }
-        if content.addresses.len() > ADDRESSES_MAX {
+        if content.addresses.len() > ADDRESSES_MAX || content.relays.len() > RELAYS_MAX {
             return Err(RecordError::Unreadable);
         }
-        let Content { key, addresses, number, chain, .. } = content;
-        Ok(Claim { node: node_id(&key), key, number, addresses, chain })
+        let Content { key, addresses, number, chain, relays, .. } = content;
+        Ok(Claim { node: node_id(&key), key, number, addresses, relays, chain })
     }
 
     /// What it says, if its node has signed it and is a member now.
     pub fn verify(self, grid: GridId, now: Time) -> Result<Known, RecordError> {
-        let Claim { key, number, addresses, chain, .. } = self.claim()?;
+        let Claim { key, number, addresses, relays, chain, .. } = self.claim()?;
         if !signed_by(&key, &blake3::derive_key(CONTEXT, &self.content), &self.signature) {
             return Err(RecordError::Forged);
         }
         let member = chain.verify(grid, &key, now)?;
-        Ok(Known { member, addresses, number, record: self })
+        Ok(Known { member, addresses, relays, number, record: self })
     }
 }
