@@ -247,11 +247,6 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         .build()
         .map_err(|source| StartError::Io { doing: "start threads", source })?;
 
-    // Whoever comes with a ticket that names relays can be reached by these only, and uses them from then on.
-    let told = settings.network.clone();
-    if let Some(ticket) = ticket.as_ref().filter(|_| told.relays.is_empty()) {
-        settings.network.relays.clone_from(&ticket.relays);
-    }
     let NetworkSettings { advertise, relays, lan, .. } = settings.network.clone();
     let mut place = quic::Settings { advertise, relays, lan, ..Default::default() };
     // Port 0 is any the first time, and the same from then on.
@@ -266,7 +261,15 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         (Some(grid), Some(ticket)) if grid.id() != ticket.grid => return Err(StartError::OtherGrid),
         (Some(grid), _) => grid,
         (None, Some(ticket)) => {
-            runtime.block_on(quic::join(&place, &identity, &ticket, Arc::clone(&cabinet), clock))?
+            let joined =
+                runtime.block_on(quic::join(&place, &identity, &ticket, Arc::clone(&cabinet), clock))?;
+            // Whoever came with a ticket that names relays may be reached by these only, and uses them from then on.
+            if place.relays.is_empty() && !ticket.relays.is_empty() {
+                place.relays.clone_from(&ticket.relays);
+                settings.network.relays = ticket.relays;
+                settings.save(&folder)?;
+            }
+            joined
         }
         (None, None) => {
             let agreed = GridSettings { recipe: wanted.name().to_owned() };
@@ -312,8 +315,9 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         clock,
         answers,
     ))?;
-    settings.network.listen = Some(port_to_keep(&place, &network));
-    if settings.network != told {
+    let listen = Some(port_to_keep(&place, &network));
+    if settings.network.listen != listen {
+        settings.network.listen = listen;
         settings.save(&folder)?;
     }
     let measured = network.clone();

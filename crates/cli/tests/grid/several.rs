@@ -1,5 +1,7 @@
 //! Several nodes, as real processes with real sockets: they let each other in, plan together and answer for each other.
 
+use std::fs;
+
 use super::home::{Node, joined, joined_with, wait_until};
 
 #[test]
@@ -16,6 +18,28 @@ fn second_node_joins_with_one_command_and_gangs_run_on_both() {
     }
     let status = first.json(&["status", &gang]);
     assert!(status["skew"].is_string(), "{status}");
+}
+
+#[test]
+fn newcomer_uses_the_relays_of_its_ticket_until_its_owner_says_otherwise() {
+    let change = |node: &mut Node, from: &str, to: &str| {
+        node.stop();
+        let path = node.home().join("node.toml");
+        let settings = fs::read_to_string(&path).unwrap();
+        assert!(settings.contains(from), "{settings}");
+        fs::write(&path, settings.replacen(from, to, 1)).unwrap();
+        node.up();
+    };
+    let told = |node: &Node| fs::read_to_string(node.home().join("node.toml")).unwrap();
+    let mut first = Node::start(&[]);
+    // Nobody is there, and nodes of one machine need nobody.
+    change(&mut first, "[network]\n", "[network]\nrelays = ['http://127.0.0.1:9']\n");
+    let mut second = joined(&first);
+    let relays = "relays = [\"http://127.0.0.1:9/\"]\n";
+    assert!(told(&second).contains(relays), "{}", told(&second));
+    // With the same ticket.
+    change(&mut second, relays, "");
+    assert!(!told(&second).contains("relays"), "{}", told(&second));
 }
 
 #[test]

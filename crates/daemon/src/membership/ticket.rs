@@ -131,6 +131,30 @@ mod tests {
         }
     }
 
+    /// What tickets were before they named relays.
+    #[derive(Encode)]
+    #[cbor(map)]
+    struct Before {
+        #[n(0)]
+        grid: GridId,
+        #[n(1)]
+        issuer: PublicKey,
+        #[n(2)]
+        addresses: Vec<SocketAddr>,
+        #[n(3)]
+        token: Token,
+        #[n(4)]
+        expires: Time,
+    }
+
+    #[test]
+    fn ticket_from_before_there_were_relays_can_be_read() {
+        let Ticket { grid, issuer, addresses, token, expires, .. } = ticket();
+        let bytes = minicbor::to_vec(Before { grid, issuer, addresses, token, expires }).unwrap();
+        let text = format!("{HEAD}{}", text::write(SUM_CONTEXT, &bytes));
+        assert_eq!(text.parse(), Ok(ticket()));
+    }
+
     #[test]
     fn ticket_of_a_node_that_only_relays_reach_names_them() {
         let long = format!("https://{}.example.org", "a".repeat(100));

@@ -64,8 +64,10 @@ pub fn write_gwf(workload: &Workload, mut out: impl Write) -> io::Result<()> {
 
 fn kept_comments(workload: &Workload) -> impl Iterator<Item = &str> {
     // A list of GWF columns would be believed by the next reader, also where its columns are no longer ours.
-    let ours = |comment: &str| {
-        comment.contains('\t') || comment.split_once(':').is_some_and(|(name, _)| OURS.contains(&name.trim()))
+    // Names count in any letters, as they do for readers.
+    let is_ours = |name: &str| OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name.trim()));
+    let ours = move |comment: &str| {
+        comment.contains('\t') || comment.split_once(':').is_some_and(|(name, _)| is_ours(name))
     };
     workload.provenance.comments.iter().map(String::as_str).filter(move |comment| !ours(comment))
 }
@@ -145,7 +147,7 @@ mod tests {
                 jobs[index].submit = jobs[index - 1].submit + jobs[index].submit.since(Time::ZERO);
             }
             let span = jobs[jobs.len() - 1].submit.since(Time::ZERO);
-            let comments = vec![" Computer: made up".to_owned(), " MaxProcs: 3".to_owned()];
+            let comments = [" Computer: made up", " MaxProcs: 3", " maxprocs: 4"].map(str::to_owned).to_vec();
             let provenance = Provenance { comments, ..Provenance::default() };
             let (names, cleaning) = (Names::default(), Cleaning::default());
             Workload { jobs, nodes: 500, span, names, provenance, cleaning, profiles: Vec::new() }

@@ -31,6 +31,16 @@ fn push_by_hand(audience: Audience, shuffle_ms: u32) -> (u64, u64) {
     (stage.cost(), expected)
 }
 
+/// `confirm` is also a word of another recipe, which nobody says here.
+#[test]
+fn words_that_share_their_name_with_others_are_counted() {
+    let mut stage = scene(20, 6, recipe(Policy::Push, Audience::Told)).open();
+    stage.submit(Time::ZERO + MINUTE, 1, gang(5, MINUTE));
+    stage.run_until(Time::ZERO + MINUTE * 2);
+    assert!(stage.messages("commit") >= 4);
+    assert_eq!(stage.messages("confirm"), stage.messages("commit"));
+}
+
 #[test]
 fn push_costs_each_holder_of_each_changed_calendar() {
     let (cost, expected) = push_by_hand(Audience::Told, 0);

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use shoal_model::{NodeId, Span, Time};
-use shoal_protocols::node::{self, End, Event, Node};
-use shoal_protocols::overlay::can;
+use shoal_protocols::node::{End, Event};
 use shoal_protocols::scheduling::tri_pronged::{Config, Message, Variant};
-use shoal_simulator::world::{Saw, Sight};
 
 use crate::scene::{events, grid, job, machine, said, starts};
 
@@ -44,20 +42,6 @@ fn job_that_no_node_can_run_fails_with_its_reason() {
     grid.world().run_before(SETTLED + Span::from_mins(10));
     let events = events(&grid.world().sights());
     assert!(events.contains(&Event::Ended(impossible, End::NoPlace)));
-}
-
-/// Other protocols have words of the same names, which nobody says here.
-#[test]
-fn heartbeats_are_part_of_the_traffic() {
-    let mut grid = grid(1, vec![machine(2); 12], quick(Variant::L), Default::default());
-    grid.world().run_before(SETTLED + Span::from_mins(1));
-    let is_update = |sight: &Sight<Node>| {
-        matches!(&sight.saw, Saw::Send(_, node::Message::Can(can::Message::Update(..))))
-    };
-    let sent = grid.world().sights().iter().filter(|sight| is_update(sight)).count() as u64;
-    let told = grid.world().traffic()["update"];
-    assert!(sent >= 12 * 2 * 60 / 5, "{sent}");
-    assert_eq!(told.messages, sent);
 }
 
 #[test]

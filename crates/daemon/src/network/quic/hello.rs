@@ -124,7 +124,7 @@ impl No {
 
 /// Dials a peer and greets it.
 pub(super) async fn dial(hub: &Arc<Hub>, known: &Known) -> Result<Link, String> {
-    let there = there(&known.member.key, &known.addresses, &known.relays);
+    let there = there(&hub.settings, &known.member.key, &known.addresses, &known.relays);
     let there = there.ok_or_else(|| "its key is no key".to_owned())?;
     let greeted = async {
         let conn = hub.endpoint.connect(there, ALPN).await.map_err(|error| chain_of(&error))?;

@@ -369,6 +369,8 @@ pub(super) async fn listen(hub: Arc<Hub>) {
         }
         let from = match incoming.remote_addr() {
             IncomingAddr::Ip(address) => address,
+            // Whoever comes through a relay is told from the others by its key.
+            IncomingAddr::Relay { endpoint_id, .. } => by_key(endpoint_id.as_bytes()),
             _ => SocketAddr::from(([0, 0, 0, 0], 0)),
         };
         let (place, hub) = (hub.hellos.enter(from.ip(), from), Arc::clone(&hub));
@@ -379,6 +381,13 @@ pub(super) async fn listen(hub: Arc<Hub>) {
             }
         });
     }
+}
+
+/// What stands for an address where there is none.
+fn by_key(key: &[u8; 32]) -> SocketAddr {
+    let mut place = [0; 16];
+    place.copy_from_slice(&key[..16]);
+    SocketAddr::from((place, 0))
 }
 
 async fn admit(hub: Arc<Hub>, incoming: Incoming, place: &Place) {

@@ -80,7 +80,7 @@ pub async fn join(
     let settings =
         Settings { bind: (settings.bind.ip(), 0).into(), relays: relays.clone(), ..settings.clone() };
     let endpoint = endpoint(&settings, identity, vec![]).await?;
-    let admitted = redeem(&endpoint, ticket).await;
+    let admitted = redeem(&endpoint, &settings, ticket).await;
     endpoint.close().await;
     let Admitted { admission, neighbours } = admitted?;
     let now = clock.now();
@@ -93,12 +93,16 @@ pub async fn join(
     Ok(Grid::enter(identity, ticket.grid, admission, cabinet, now)?)
 }
 
-async fn redeem(endpoint: &iroh::Endpoint, ticket: &Ticket) -> Result<Admitted, JoinError> {
+async fn redeem(
+    endpoint: &iroh::Endpoint,
+    settings: &Settings,
+    ticket: &Ticket,
+) -> Result<Admitted, JoinError> {
     let addresses = ticket.addresses.iter().map(ToString::to_string);
     let relays = ticket.relays.iter().map(|relay| format!("the relay {relay}"));
     let ways = addresses.chain(relays).collect::<Vec<_>>().join(", ");
     let unreachable = |why: String| JoinError::Unreachable { addresses: ways.clone(), why };
-    let there = there(&ticket.issuer, &ticket.addresses, &ticket.relays)
+    let there = there(settings, &ticket.issuer, &ticket.addresses, &ticket.relays)
         .ok_or_else(|| JoinError::Garbled("the ticket names a key that is none".to_owned()))?;
     let conn = match tokio::time::timeout(CONNECT_WITHIN, endpoint.connect(there, ALPN_JOIN)).await {
         Ok(connected) => connected.map_err(|error| unreachable(chain_of(&error)))?,

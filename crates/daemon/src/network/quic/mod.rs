@@ -24,6 +24,7 @@ mod facts;
 mod hello;
 mod hub;
 mod join;
+mod lan;
 mod link;
 mod peer;
 pub mod record;
@@ -33,11 +34,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use iroh::dns::DnsResolver;
 use iroh::endpoint::{
     IdleTimeout, NetReportConfig, PortmapperConfig, QuicTransportConfig, RelayMode, VarInt, presets,
 };
 use iroh::{EndpointAddr, TransportAddr};
-use iroh_mdns_address_lookup::MdnsAddressLookup;
 use rand::SeedableRng;
 use shoal_model::envelope::PublicKey;
 use shoal_model::{NodeId, Time};
@@ -74,10 +75,6 @@ const EVENTS_MAX: usize = 256;
 /// Where this node's own address record is kept.
 const OWN_DRAWER: &str = "address";
 const OWN_KEY: &[u8] = b"own";
-/// What nodes are called on a LAN, so that other programs let them be.
-const LAN_NAME: &str = "shoal";
-/// How often nodes of a LAN ask who is there, all of them together: often enough to be found while a dial lasts.
-const LAN_CADENCE: Duration = Duration::from_secs(1);
 
 /// What the network can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -346,7 +343,10 @@ async fn endpoint(
     // Relays without a certificate can only be asked how near they are over HTTP.
     let mut report = NetReportConfig::minimal();
     report.https_probes = !settings.relays.is_empty();
-    let mut builder = iroh::Endpoint::builder(presets::Minimal)
+    // Whoever looks up a relay's name is told by the system alone: no public server hears of it.
+    let names = DnsResolver::builder().with_system_defaults().disable_fallback().build();
+    let builder = iroh::Endpoint::builder(presets::Minimal)
+        .dns_resolver(names)
         .relay_mode(relays)
         .clear_address_lookup()
         .portmapper_config(PortmapperConfig::Disabled)
@@ -357,18 +357,25 @@ async fn endpoint(
         .secret_key(identity.secret().clone())
         .alpns(alpns)
         .transport_config(transport);
+    let endpoint = builder.bind().await.map_err(|error| failed(chain_of(&error)))?;
     if settings.lan {
-        let lan = MdnsAddressLookup::builder().service_name(LAN_NAME).discovery_cadence(LAN_CADENCE);
-        builder = builder.address_lookup(lan);
+        lan::look(&endpoint);
     }
-    builder.bind().await.map_err(|error| failed(chain_of(&error)))
+    Ok(endpoint)
 }
 
-/// Where somebody with this key is to be found; none if it is no key.
-fn there(key: &PublicKey, addresses: &[SocketAddr], relays: &[Relay]) -> Option<EndpointAddr> {
+/// Where somebody with this key is to be found; none if it is no key. Of the relays that it names only those are tried
+/// that this node was told to use: to try one is to speak with it.
+fn there(
+    settings: &Settings,
+    key: &PublicKey,
+    addresses: &[SocketAddr],
+    relays: &[Relay],
+) -> Option<EndpointAddr> {
     let key = iroh::PublicKey::from_bytes(&key.0).ok()?;
     let addresses = addresses.iter().copied().map(TransportAddr::Ip);
-    let relays = relays.iter().map(|relay| TransportAddr::Relay(relay.url().clone()));
+    let ours = relays.iter().filter(|relay| settings.relays.contains(relay));
+    let relays = ours.map(|relay| TransportAddr::Relay(relay.url().clone()));
     Some(EndpointAddr::from_parts(key, addresses.chain(relays)))
 }
 

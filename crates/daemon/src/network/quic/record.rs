@@ -140,3 +140,43 @@ impl AddressRecord {
         Ok(Known { member, addresses, relays, number, record: self })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cabinet::MemoryCabinet;
+    use crate::membership::Grid;
+
+    /// What records said before they named relays.
+    #[derive(Encode)]
+    #[cbor(map)]
+    struct Before {
+        #[n(0)]
+        version: u16,
+        #[n(1)]
+        key: PublicKey,
+        #[n(2)]
+        addresses: Vec<SocketAddr>,
+        #[n(3)]
+        number: u64,
+        #[n(4)]
+        chain: Chain,
+    }
+
+    #[test]
+    fn record_from_before_there_were_relays_can_be_read() {
+        let now = Time::from_secs(1_000);
+        let identity = Identity::from_bytes(&[1; 32]);
+        let cabinet = Arc::new(MemoryCabinet::new());
+        let grid = Grid::create(&identity, "lab".parse().unwrap(), vec![], cabinet, now).unwrap();
+        let addresses = vec![SocketAddr::from(([127, 0, 0, 1], 7))];
+        let (key, chain) = (identity.public(), grid.chain().clone());
+        let before = Before { version: VERSION, key, addresses: addresses.clone(), number: 3, chain };
+        let content = minicbor::to_vec(before).unwrap();
+        let signature = identity.sign(&blake3::derive_key(CONTEXT, &content));
+        let known = AddressRecord { content: content.into(), signature }.verify(grid.id(), now).unwrap();
+        assert_eq!((known.addresses, known.relays, known.number), (addresses, vec![], 3));
+    }
+}
