@@ -431,3 +431,24 @@ fn own_addresses(settings: &Settings, endpoint: &iroh::Endpoint) -> Vec<SocketAd
     addresses.truncate(ADDRESSES_MAX);
     addresses
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relay_that_nobody_told_this_node_of_is_not_tried() {
+        let ours: Relay = "https://relay.example.org".parse().unwrap();
+        let theirs: Relay = "http://192.0.2.1:8080".parse().unwrap();
+        let address = SocketAddr::from(([192, 0, 2, 7], 4433));
+        let key = Identity::from_bytes(&[1; 32]).public();
+        let tried = |relays: Vec<Relay>| {
+            let settings = Settings { relays, ..Settings::default() };
+            let there = there(&settings, &key, &[address], &[theirs.clone(), ours.clone()]).unwrap();
+            assert_eq!(there.ip_addrs().collect::<Vec<_>>(), [&address]);
+            there.relay_urls().cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(tried(vec![]), []);
+        assert_eq!(tried(vec![ours.clone()]), [ours.url().clone()]);
+    }
+}
