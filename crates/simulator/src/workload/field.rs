@@ -163,13 +163,13 @@ fn parse(text: &[u8]) -> Option<Decimal> {
         [b'-', digits @ ..] => (true, digits),
         _ => (false, text),
     };
-    if digits.is_empty() || digits.len() > DIGITS_MAX {
-        return parse_rare(text);
+    if digits.is_empty() {
+        return None;
     }
     let mut whole = 0;
     for (place, &byte) in digits.iter().enumerate() {
         match byte {
-            b'0'..=b'9' => whole = whole * 10 + i64::from(byte - b'0'),
+            b'0'..=b'9' if place < DIGITS_MAX => whole = whole * 10 + i64::from(byte - b'0'),
             b'.' if place > 0 => {
                 let Some(micros) = parse_decimals(&digits[place + 1..]) else { return parse_rare(text) };
                 return Some(signed(negative, whole, micros));
@@ -235,6 +235,9 @@ mod tests {
             (".25", (0, 250_000)),
             ("1.5e3", (1_500, 0)),
             ("1234567890123456789", (1_234_567_890_123_456_789, 0)),
+            // More digits than a float keeps.
+            ("160448888888.100000", (160_448_888_888, 100_000)),
+            ("-123456789012345678.0000015", (-123_456_789_012_345_678, -1)),
         ] {
             assert_eq!(number(text), Some(expected), "{text}");
         }
