@@ -184,8 +184,12 @@ impl Cleaner {
         Cleaner { length, nodes, node_size, too_wide, order, jobs, latest, counts }
     }
 
-    /// Tells the grid's size once the header says it.
+    /// Tells the grid's size once the header says it. A header stands before the jobs: what comes after one of them is a
+    /// remark, since jobs were judged without it.
     pub(crate) fn nodes_from_header(&mut self, processors: u32) {
+        if self.counts.records > 0 {
+            return;
+        }
         self.nodes.get_or_insert(processors.div_ceil(self.node_size.get()).max(1));
     }
 

@@ -319,6 +319,14 @@ mod tests {
         assert_eq!(workload.provenance.header("Version"), Some("2.2"));
     }
 
+    /// Jobs before it were judged without it: one that is wider would be left in a grid that is too small for it.
+    #[test]
+    fn size_that_comes_after_a_job_is_a_remark() {
+        let (header, jobs) = SMALL.split_once("\n\n").unwrap();
+        let workload = trace("t.swf").read_from(format!("{jobs}{header}\n").as_bytes()).unwrap();
+        assert_eq!((workload.jobs.len(), workload.nodes), (4, 65));
+    }
+
     #[test]
     fn same_trace_with_run_times_leaves_out_what_never_ran() {
         let run = Trace { length: Length::Run, nodes: NonZeroU32::new(100), ..trace("t.swf") };
