@@ -305,4 +305,37 @@ mod tests {
         assert!(told(PLANNED + late + Span::from_millis(1)).contains("after its time by its own clock"));
         assert!(told(PLANNED - Span::from_millis(1)).contains("before its time by its own clock"));
     }
+
+    /// What the checker says, at a time, of a gang of two of which only the first rank starts, at 100 s.
+    fn half_a_gang_at(now: Time) -> Result<(), Broken> {
+        let envelope = Envelope::new(Job::command(["true"]), Nonce([1; 16])).expect("the job makes sense");
+        let (job, epoch, nodes) = (envelope.id(), Epoch(1), vec![NodeId(1), NodeId(2)]);
+        let (machines, clocks) = (BTreeMap::new(), BTreeMap::new());
+        let (mut exempt, bounds) = (Exempt::default(), Bounds::default());
+        let sight = |saw| Sight { at: PLANNED, node: NodeId(1), saw };
+        exempt.see(&sight(Saw::Event(shoal_protocols::node::Event::Accepted(job))));
+        let known = Known {
+            machines: &machines,
+            clocks: &clocks,
+            exempt: &exempt,
+            bounds: &bounds,
+            healed_from: Time::ZERO,
+        };
+        let mut gang = Gang::default();
+        gang.committed.insert((job, epoch), nodes.iter().copied().collect());
+        gang.placed.insert(job, (epoch, None));
+        let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes, index: None });
+        let task = Task { job, epoch, rank: Rank(0) };
+        let start = Action::Start { task, brief, stop_at: Time::NEVER, short: false };
+        gang.see(&sight(Saw::Act(start)), &known)?;
+        gang.look(&View { now, up: BTreeMap::new(), disks: BTreeMap::new(), known })
+    }
+
+    #[test]
+    fn rank_that_runs_on_without_the_others_is_found() {
+        let until = PLANNED + Bounds::default().skew + Bounds::default().stop;
+        assert_eq!(half_a_gang_at(until), Ok(()));
+        let told = half_a_gang_at(until + Span::from_millis(1)).expect_err("it should have stopped").what;
+        assert!(told.contains("still run"), "{told}");
+    }
 }
