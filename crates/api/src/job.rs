@@ -35,6 +35,8 @@ pub enum State {
     NoPlace,
     /// It was to start after a job that did not end as it must have.
     Unmet,
+    /// Its node leaves, and another owns it: that one knows how far it is.
+    HandedOver,
 }
 
 /// A word that is no state.
@@ -44,7 +46,7 @@ pub struct UnknownState(String);
 
 impl State {
     /// All states, in the order of a job's life.
-    pub const ALL: [State; 11] = [
+    pub const ALL: [State; 12] = [
         State::Held,
         State::Waiting,
         State::Planned,
@@ -56,6 +58,7 @@ impl State {
         State::Expired,
         State::NoPlace,
         State::Unmet,
+        State::HandedOver,
     ];
 
     /// Its name.
@@ -72,13 +75,14 @@ impl State {
             State::Expired => "expired",
             State::NoPlace => "no-place",
             State::Unmet => "unmet",
+            State::HandedOver => "handed-over",
         }
     }
 
     /// Whether nothing comes after it.
     pub const fn is_over(self) -> bool {
         match self {
-            State::Held | State::Waiting | State::Planned | State::Running => false,
+            State::Held | State::Waiting | State::Planned | State::Running | State::HandedOver => false,
             State::Finished
             | State::Failed
             | State::Lost

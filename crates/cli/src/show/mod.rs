@@ -81,7 +81,12 @@ pub fn jobs(jobs: &[JobStatus], clock: &Clock) -> Table {
             match (&job.reason, job.state) {
                 (
                     Some(reason),
-                    State::Waiting | State::Failed | State::Lost | State::NoPlace | State::Unmet,
+                    State::Waiting
+                    | State::Failed
+                    | State::Lost
+                    | State::NoPlace
+                    | State::Unmet
+                    | State::HandedOver,
                 ) => reason.clone(),
                 _ => job.command.clone(),
             },

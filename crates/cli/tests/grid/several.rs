@@ -155,6 +155,34 @@ fn node_that_leaves_is_given_nothing_more_and_ends_what_it_has() {
 }
 
 #[test]
+fn jobs_of_a_node_that_leaves_are_anothers_and_end_there() {
+    let first = Node::start(&["--cores", "1", "--recipe", "tri-pronged"]);
+    let second = joined_with(&first, &["--cores", "1"]);
+    let own = first.json(&["nodes"])["nodes"][0]["id"].as_str().unwrap().to_owned();
+    // Both are busy, so that what the second takes waits.
+    let busy: Vec<String> = (0..2).map(|_| first.submit(&["--time", "60s"], "sleep 5")).collect();
+    for job in &busy {
+        first.await_state(job, "running");
+    }
+    let waiting: Vec<String> = (0..3).map(|_| second.submit(&["--time", "60s"], "echo ran")).collect();
+    let mut leaving = super::home::shoal(&second.home()).arg("leave").spawn().unwrap();
+    wait_until("all are the first's", || {
+        let theirs = first.json(&["status"])["jobs"].as_array().unwrap().clone();
+        let has = |job: &String| theirs.iter().any(|listed| listed["id"] == job.as_str());
+        waiting.iter().all(has).then_some(())
+    });
+    // Who asks the node that leaves is led to the one that has it.
+    let told = second.json(&["status", &waiting[0]]);
+    assert_eq!(told["owner"], own.as_str(), "{told}");
+    assert!(leaving.wait().unwrap().success());
+    for job in &waiting {
+        assert!(first.shoal(&["wait", "--timeout", "50s", job]).status.success());
+        assert_eq!(first.state(job), "finished");
+        assert_eq!(first.says(&["logs", job]), "ran\n");
+    }
+}
+
+#[test]
 fn gang_is_refused_on_nodes_whose_clocks_are_far_apart_and_says_why() {
     let first = Node::start(&["--cores", "1"]);
     let second = joined_with(&first, &["--cores", "1", "--clock-ahead", "30s"]);

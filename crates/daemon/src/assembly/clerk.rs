@@ -96,7 +96,8 @@ pub(super) fn write_event(audit: &Audit, me: NodeId, at: Time, event: &Event) {
         | Event::Back(_)
         | Event::Silent(_)
         | Event::Unwatched(_)
-        | Event::Slept(_) => return,
+        | Event::Slept(_)
+        | Event::Left => return,
     };
     audit.note(at, Record { job: Some(job.to_string()), ..Record::new(kind, text) });
 }

@@ -157,7 +157,13 @@ impl Service {
             self.mailbox.command(Command::Drain)?;
         }
         let (open, running) = self.busy().await?;
-        let done = now || (open == 0 && running == 0);
+        let at = self.setting.clock.now();
+        let drained = self.look(move |node| node.is_drained(at)).await?;
+        if drained && !now {
+            // What the overlay has it look after goes to others last: until then it finds them there.
+            self.mailbox.command(Command::Leave)?;
+        }
+        let done = now || drained && self.look(Node::has_left).await?;
         if done {
             self.end.notify_one();
         }

@@ -7,7 +7,7 @@ use shoal_api::{JobPage, JobStatus, PAGE_DEFAULT, PAGE_MAX, Problem, State, Unti
 use shoal_model::job::Array;
 use shoal_model::units::SpanText;
 use shoal_model::{JobId, NodeId, Span, Time};
-use shoal_protocols::node::{Command, Phase, Refusal};
+use shoal_protocols::node::{Command, Node, Phase, Refusal, TaskState};
 use tokio::task::JoinSet;
 
 use super::history::Cursor;
@@ -169,6 +169,10 @@ impl Service {
             let problem = Problem::new(format!("job {job} is over: {how}"));
             return Err(Wrong { status: 409, problem });
         }
+        if !self.look(move |node| node.owns(job)).await? {
+            let why = format!("job {job} is just being handed over to another node: ask again in a moment");
+            return Err(Wrong { status: 409, problem: Problem::new(why) });
+        }
         self.mailbox.command(command)?;
         self.status(job).await
     }
@@ -189,6 +193,8 @@ impl Service {
                 Until::Started => status.state == State::Running || status.state.is_over(),
                 Until::Ended => status.state.is_over(),
             };
+            // Who asks again is led to the node that has it now.
+            let there = there || status.state == State::HandedOver;
             if there || tokio::time::timeout_at(end, rings).await.is_err() {
                 return Ok(status);
             }
@@ -205,7 +211,9 @@ impl Service {
             let problem = Problem::new(format!("`{shown}` is not a job id: expected hexadecimal digits"));
             return Err(Wrong { status: 400, problem: problem.field("job") });
         }
-        let here = self.owned_beginning(prefix).await?;
+        let known = self.known_beginning(prefix).await?;
+        let here = known.iter().filter(|(_, owner)| *owner == self.setting.me);
+        let here: Vec<JobId> = here.map(|(job, _)| *job).collect();
         match here[..] {
             [job] => return Ok((job, self.setting.me)),
             [] => {}
@@ -216,7 +224,10 @@ impl Service {
             let jobs = reply.read::<Vec<JobId>>().await.unwrap_or_default();
             found.extend(jobs.into_iter().take(CANDIDATES_MAX).map(|job| (job, node)));
         }
+        // An heir may have one of its own by now; it is asked where nobody says that it has the job.
         found.sort_unstable();
+        found.extend(known);
+        found.sort_by_key(|(job, _)| *job);
         found.dedup_by_key(|(job, _)| *job);
         match found[..] {
             [] => Err(Wrong::unknown(prefix)),
@@ -225,14 +236,23 @@ impl Service {
         }
     }
 
-    /// The jobs that this node accepted and whose ids begin so.
+    /// The jobs that this node owns and whose ids begin so.
     pub(super) async fn owned_beginning(&self, prefix: &str) -> Result<Vec<JobId>, Wrong> {
+        let known = self.known_beginning(prefix).await?;
+        Ok(known.into_iter().filter(|(_, owner)| *owner == self.setting.me).map(|(job, _)| job).collect())
+    }
+
+    /// The jobs that this node owns or has handed over, whose ids begin so, and whose they are.
+    async fn known_beginning(&self, prefix: &str) -> Result<Vec<(JobId, NodeId)>, Wrong> {
         // A whole id may be of a job whose story is forgotten.
-        if let Ok(job) = prefix.parse::<JobId>() {
-            let owned = self.look(move |node| node.job(job).is_some()).await?;
-            return Ok(if owned { vec![job] } else { Vec::new() });
-        }
-        Ok(self.history.beginning(prefix, CANDIDATES_MAX))
+        let jobs = match prefix.parse::<JobId>() {
+            Ok(job) => vec![job],
+            Err(_) => self.history.beginning(prefix, CANDIDATES_MAX),
+        };
+        let me = self.setting.me;
+        let owner = move |node: &Node, job| node.heir_of(job).or_else(|| node.owns(job).then_some(me));
+        self.look(move |node| jobs.into_iter().filter_map(|job| Some((job, owner(node, job)?))).collect())
+            .await
     }
 
     /// Asks all other nodes at once; who does not answer in time is left out.
@@ -260,15 +280,9 @@ impl Service {
     pub(super) async fn busy(&self) -> Result<(u64, u64), Wrong> {
         self.look(|node| {
             let open = node.owned().filter(|(_, owned)| !matches!(owned.phase(), Phase::Ended(_))).count();
-            let runs =
-                |state| match state {
-                    shoal_protocols::node::TaskState::Running
-                    | shoal_protocols::node::TaskState::Stopping => true,
-                    shoal_protocols::node::TaskState::Waiting
-                    | shoal_protocols::node::TaskState::Ended(_) => false,
-                };
+            let runs = |state| matches!(state, TaskState::Running | TaskState::Stopping);
             let running = node.tasks().filter(|(_, state)| runs(*state)).count();
-            (open as u64, running as u64)
+            ((open + node.untold_heirs()) as u64, running as u64)
         })
         .await
     }

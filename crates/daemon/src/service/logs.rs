@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use shoal_api::{EventView, JobStatus, LogQuery, Problem, Until};
+use shoal_api::{EventView, JobStatus, LogQuery, Problem, State, Until};
 use shoal_model::units::TimeText;
 use shoal_model::{Epoch, JobId, NodeId, Rank};
 use shoal_protocols::node::{Event, Task, TaskState};
@@ -66,7 +66,7 @@ impl Service {
                     // What comes next is of another placement, and read from its beginning.
                     (query.offset, query.tail) = (0, None);
                 }
-                _ if status.state.is_over() => return,
+                _ if status.state.is_over() || status.state == State::HandedOver => return,
                 // It was passed on to its end, and its owner has yet to hear of that.
                 _ => tokio::time::sleep(PAUSE_LEAST).await,
             }
@@ -295,6 +295,7 @@ fn node_event(told: &Told) -> EventView {
         Event::Back(node) => ("back", None, format!("node {node} is back")),
         Event::Silent(node) => ("silent", None, format!("node {node} is no longer a neighbour")),
         Event::Unwatched(node) => ("unwatched", None, format!("node {node} cannot be watched as well")),
+        Event::Left => ("left", None, "the overlay does without this node".to_owned()),
         Event::Slept(span) => ("slept", None, format!("this node was away for {span}")),
         Event::Accepted(job)
         | Event::Waiting(job, _)

@@ -122,7 +122,8 @@ pub fn of_event(event: &Event) -> Option<(JobId, What)> {
         | Event::Back(_)
         | Event::Silent(_)
         | Event::Unwatched(_)
-        | Event::Slept(_) => return None,
+        | Event::Slept(_)
+        | Event::Left => return None,
     })
 }
 
@@ -271,6 +272,7 @@ pub fn state_of(end: End) -> State {
         End::Expired => State::Expired,
         End::NoPlace => State::NoPlace,
         End::Unmet(_) => State::Unmet,
+        End::HandedOver(_) => State::HandedOver,
     }
 }
 

@@ -228,7 +228,9 @@ fn refused(why: Option<Refusal>) -> Wrong {
         Some(why @ Refusal::Unknown(_)) => {
             Wrong { status: 404, problem: Problem::new(why.to_string()).field("after") }
         }
-        Some(why @ Refusal::Started) => Wrong { status: 409, problem: Problem::new(why.to_string()) },
+        Some(why @ (Refusal::Started | Refusal::HandedOver(_))) => {
+            Wrong { status: 409, problem: Problem::new(why.to_string()) }
+        }
         Some(why @ Refusal::NoWork) => Wrong::unavailable(why.to_string()),
         None => Wrong::unavailable("the node did not take the job, and does not say why"),
     }

@@ -194,6 +194,7 @@ fn refused(status: u16, denial: Denial) -> Wrong {
         | Denial::NoCell
         | Denial::CannotStart
         | Denial::ClocksApart
+        | Denial::Leaves
         | Denial::Rule(_)
         | Denial::NoRule => "`shoal user show` tells who you are",
     };

@@ -85,11 +85,16 @@ pub fn status(facts: &Facts, story: Option<&Story>, setting: Setting) -> JobStat
         Phase::Ended(end) => {
             let exits = match end {
                 End::Failed(rank, exit) => vec![(*rank, *exit)],
-                End::Finished | End::Lost | End::Cancelled | End::Expired | End::NoPlace | End::Unmet(_) => {
-                    Vec::new()
-                }
+                End::Finished
+                | End::Lost
+                | End::Cancelled
+                | End::Expired
+                | End::NoPlace
+                | End::Unmet(_)
+                | End::HandedOver(_) => Vec::new(),
             };
-            (state_of(*end), Some(words::end(*end)), Some(words::code(*end)), exits)
+            let code = Some(words::code(*end)).filter(|_| state_of(*end).is_over());
+            (state_of(*end), Some(words::end(*end)), code, exits)
         }
     };
     let started = story.and_then(Story::started).filter(|_| state != State::Waiting);

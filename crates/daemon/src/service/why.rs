@@ -98,7 +98,8 @@ impl Service {
             | State::Cancelled
             | State::Expired
             | State::NoPlace
-            | State::Unmet => job.reason.clone().unwrap_or_else(|| job.state.to_string()),
+            | State::Unmet
+            | State::HandedOver => job.reason.clone().unwrap_or_else(|| job.state.to_string()),
         }
     }
 }

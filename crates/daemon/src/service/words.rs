@@ -24,6 +24,7 @@ pub fn end(end: End) -> String {
         End::Unmet(other) => {
             format!("unmet: job {other}, after which it was to start, did not end as it must have")
         }
+        End::HandedOver(heir) => format!("handed over: it is node {heir}'s now"),
     }
 }
 
@@ -40,6 +41,7 @@ pub fn exit(exit: Exit) -> String {
         Exit::Lost => "was lost with its machine".to_owned(),
         Exit::NotStarted => "could not be started there".to_owned(),
         Exit::CutShort => "was stopped before it had had its time".to_owned(),
+        Exit::GivenBack => "was given back by a node that leaves".to_owned(),
         Exit::Unstaged => "could not get its input files in time; see the log of that node".to_owned(),
     }
 }
@@ -51,11 +53,15 @@ pub fn code(end: End) -> u8 {
         End::Failed(_, Exit::Code(code)) => u8::try_from(code).ok().filter(|code| *code > 0).unwrap_or(1),
         End::Failed(_, Exit::Signal(signal)) => SIGNAL.saturating_add(u8::try_from(signal).unwrap_or(0)),
         End::Failed(_, Exit::Overran) => OVERRAN,
-        End::Failed(_, Exit::Stopped | Exit::Lost | Exit::NotStarted | Exit::CutShort | Exit::Unstaged)
+        End::Failed(
+            _,
+            Exit::Stopped | Exit::Lost | Exit::NotStarted | Exit::CutShort | Exit::Unstaged | Exit::GivenBack,
+        )
         | End::Lost
         | End::Expired
         | End::NoPlace
-        | End::Unmet(_) => NO_EXIT,
+        | End::Unmet(_)
+        | End::HandedOver(_) => NO_EXIT,
         End::Cancelled => TAKEN_BACK,
     }
 }

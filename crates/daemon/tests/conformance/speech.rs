@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use shoal_daemon::network::wire::{self, HEAD, Head};
 use shoal_model::job::{After, Ended};
 use shoal_model::{Envelope, Epoch, Job, JobId, Machine, Needs, NodeId, Nonce, Resources, Span, Time};
-use shoal_protocols::node::{Command, Denial, JobMessage, Message, Node, config};
+use shoal_protocols::node::{Command, Denial, JobMessage, Message, Node, OwnedRecord, config, handover};
 use shoal_protocols::overlay::{self, blatant_s, can, cyclon};
 use shoal_protocols::scheduling::{aria, asap, proactive, tri_pronged};
 use shoal_protocols::{Message as _, Shared};
@@ -150,6 +150,18 @@ fn needing_luck() -> Vec<Message> {
         Message::Job(JobMessage::Denied(job, Epoch(2), Denial::Revoked)),
         Message::Job(JobMessage::Denied(job, Epoch(3), Denial::Rule(u32::MAX))),
     ];
+    let envelope = Shared::new(Envelope::new(Job::command(["true"]), Nonce([5; 16])).unwrap());
+    let handed = OwnedRecord { numbered: Epoch(7), held: true, ..OwnedRecord::accepted(envelope) };
+    let handed = handover::Message::Hand { job: Shared::new(handed), yours: true };
+    let handed = [
+        handed,
+        handover::Message::Ready(job),
+        handover::Message::Declined(job),
+        handover::Message::Taken(job),
+        handover::Message::Keep(job),
+    ];
+    let moved = Message::Job(JobMessage::Moved(job, NodeId(9)));
+    let said = said.into_iter().chain([moved]).chain(handed.map(Message::HandOver));
     let overlays = zones.into_iter().map(Message::Can).chain(beside.map(Message::Secondary));
     overlays.chain(said).collect()
 }

@@ -127,9 +127,12 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Started(Task { job, .. }, _)
         | Event::Held(job, _)
         | Event::Ended(job, _) => Some(*job),
-        Event::Suspected(_) | Event::Back(_) | Event::Silent(_) | Event::Unwatched(_) | Event::Slept(_) => {
-            None
-        }
+        Event::Suspected(_)
+        | Event::Back(_)
+        | Event::Silent(_)
+        | Event::Unwatched(_)
+        | Event::Slept(_)
+        | Event::Left => None,
     }
 }
 

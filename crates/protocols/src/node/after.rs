@@ -11,15 +11,15 @@ use std::collections::BTreeSet;
 use shoal_model::job::Ended;
 use shoal_model::{JobId, NodeId, Span};
 
-use super::Node;
 use super::message::{End, JobMessage, Message, Timer};
 use super::owned::Phase;
+use super::{Node, Work};
 use crate::protocol::Ctx;
 
 /// The first pause before another job's owner is asked again; doubles each time.
 const ASK_LEAST: Span = Span::from_secs(2);
 /// The longest such pause.
-const ASK_MOST: Span = Span::from_mins(1);
+pub(super) const ASK_MOST: Span = Span::from_mins(1);
 /// How many pairs of a job and a node that waits for it are remembered; others have to ask again.
 pub(super) const AWAITED_MAX: usize = 10_000;
 
@@ -27,12 +27,25 @@ pub(super) const AWAITED_MAX: usize = 10_000;
 const FIRST: JobId = JobId([0; 16]);
 const LAST: JobId = JobId([0xff; 16]);
 
+impl Work {
+    /// Whether a job waits for this one, here or elsewhere.
+    pub(super) fn is_awaited(&self, job: JobId) -> bool {
+        let elsewhere = (job, NodeId(0))..=(job, NodeId(u64::MAX));
+        let here = (job, FIRST)..=(job, LAST);
+        self.awaited.range(elsewhere).next().is_some() || self.waiting_for.range(here).next().is_some()
+    }
+}
+
 impl Node {
     /// Asks how the jobs have ended that a job waits for; of its own jobs the owner knows.
     pub(super) fn ask_after(&mut self, job: JobId, question: u8, ctx: &mut Ctx<'_, Node>) {
         let Some(owned) = self.unended(job) else { return };
         let after: Vec<(JobId, NodeId)> = owned.after.iter().map(|(&other, &owner)| (other, owner)).collect();
         for (other, owner) in after {
+            if let Some(heir) = self.heir_of(other).filter(|_| owner == ctx.me) {
+                self.on_moved(ctx.me, other, heir, ctx);
+                return;
+            }
             if owner != ctx.me {
                 ctx.send(owner, Message::Job(JobMessage::Await(other)));
             } else if let Some(end) = self.end_of(other) {
@@ -45,8 +58,29 @@ impl Node {
         }
     }
 
+    /// A job is another node's now: that one is asked from now on.
+    pub(super) fn on_moved(&mut self, from: NodeId, other: JobId, to: NodeId, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &self.work else { return };
+        let waiting = work.waiting_for.range((other, FIRST)..=(other, LAST));
+        let waiting: Vec<JobId> = waiting.map(|&(_, job)| job).collect();
+        for job in waiting {
+            let owner = self.unended(job).and_then(|owned| owned.after.get_mut(&other));
+            if let Some(owner) = owner.filter(|owner| **owner == from) {
+                *owner = to;
+                if let Some(owned) = self.unended(job) {
+                    ctx.save(owned.record());
+                }
+                self.ask_after(job, 0, ctx);
+            }
+        }
+    }
+
     /// A node has a job that waits for one of ours.
     pub(super) fn on_await(&mut self, from: NodeId, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if let Some(heir) = self.heir_of(job) {
+            ctx.send(from, Message::Job(JobMessage::Moved(job, heir)));
+            return;
+        }
         if let Some(end) = self.end_of(job) {
             ctx.send(from, Message::Job(JobMessage::Over(job, end)));
             return;

@@ -7,7 +7,7 @@ use shoal_model::{Epoch, JobId, NodeId, Time};
 
 use super::message::{Action, End, Exit, JobMessage, Key, Message, Record, Task, Timer};
 use super::runner::{self, TaskState};
-use super::{Node, Recipe, Work};
+use super::{Node, Owned, Recipe, Work};
 use crate::commit::two_phase::{self, Placement};
 use crate::protocol::{Ctx, Hosts, Input, Never};
 use crate::scheduling;
@@ -49,7 +49,9 @@ impl Node {
                 if let Some(work) = &mut self.work {
                     work.tasks.entry(task).or_insert(runner::Running::waiting(owner));
                 }
-                runner::stage(task, &brief, owner, ctx);
+                if !self.gives_back(task, ctx) {
+                    runner::stage(task, &brief, owner, ctx);
+                }
             }
             aria::Event::Start { task, owner, brief, limit } => {
                 let Some(work) = &mut self.work else { return };
@@ -94,7 +96,8 @@ impl Node {
     fn wanted(&self, job: JobId) -> Option<Wanted> {
         let owned = self.work.as_ref()?.owned.get(&job)?;
         let index = owned.of.map(|(_, index)| index);
-        Some(Wanted { envelope: owned.envelope.clone(), index, limit: owned.limit })
+        let Owned { limit, numbered, .. } = *owned;
+        Some(Wanted { envelope: owned.envelope.clone(), index, limit, numbered })
     }
 
     /// After a crash the recipe is told again what its assignees have.
@@ -246,6 +249,13 @@ impl Recipe {
             Recipe::Aria(aria) => Some(aria),
             Recipe::TriPronged(prongs) => Some(&prongs.aria),
             Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => None,
+        }
+    }
+
+    /// This node is about to leave: it draws no more jobs of others.
+    pub(super) fn leaves(&mut self) {
+        if let Some(aria) = self.aria_mut() {
+            aria.leaves();
         }
     }
 

@@ -1,20 +1,24 @@
 //! A node that is about to leave: it ends what it has begun, and takes nothing more from others.
 //!
-//! Its own jobs may still find a place on it: in a grid of one there is no other, and it leaves once they are over. What
-//! was promised to others before stays promised. Who asks is told at once, and looks elsewhere.
+//! What it has not begun goes to others where the recipe has jobs wait in queues (see [`super::handover`]). A start that
+//! was promised stays promised. Its own jobs may still find a place on it: in a grid of one there is no other, and it
+//! leaves once they are over. Who asks is told at once, and looks elsewhere.
 
 use shoal_model::NodeId;
 
 use super::Node;
+use super::gate::Denial;
 use super::message::Message;
 use crate::commit::two_phase::{self, Vote};
 use crate::protocol::Ctx;
 use crate::scheduling::{aria, sample};
 
 impl Node {
-    pub(super) fn drain(&mut self) {
-        if let Some(work) = &mut self.work {
-            work.draining = true;
+    pub(super) fn drain(&mut self, ctx: &mut Ctx<'_, Node>) {
+        if let Some(work) = &mut self.work
+            && !std::mem::replace(&mut work.draining, true)
+        {
+            self.hand_over_all(ctx);
         }
     }
 
@@ -39,12 +43,12 @@ impl Node {
                 ctx.send(from, Message::Sample(offer));
                 true
             }
-            // Its offers bind nobody; who takes one up is told, and asks the next best.
+            // Its offers bind nobody; who takes one up is told, asks the next best, and leaves this node out for a while.
             Message::Aria(aria::Message::Assign { job, epoch, .. }) => {
                 let (job, epoch) = (*job, *epoch);
                 let known = self.aria().is_some_and(|aria| aria.holds(job, epoch));
                 if !known {
-                    ctx.send(from, Message::Aria(aria::Message::Refused { job, epoch }));
+                    self.deny(from, job, epoch, Denial::Leaves, ctx);
                 }
                 !known
             }
@@ -59,6 +63,7 @@ impl Node {
             | Message::Heartbeat(_)
             | Message::Sample(_)
             | Message::Asap(_)
+            | Message::HandOver(_)
             | Message::Job(_) => false,
         }
     }

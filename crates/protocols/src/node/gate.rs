@@ -133,6 +133,10 @@ pub enum Denial {
         "the clocks of its nodes are more than 5 s apart, so that they would not start together: set them right (NTP)"
     )]
     ClocksApart,
+    /// The host is about to leave the grid.
+    #[n(17)]
+    #[error("it is about to leave the grid")]
+    Leaves,
 }
 
 /// The gate of a node; without a judge it is open, as in simulations that are not about it.
@@ -253,6 +257,7 @@ impl Node {
             | Message::Heartbeat(_)
             | Message::Sample(_)
             | Message::Asap(_)
+            | Message::HandOver(_)
             | Message::Job(_) => return false,
         };
         let Err(why) = work.verdict(brief, planned, ctx.now) else { return false };
@@ -280,7 +285,7 @@ impl Node {
         true
     }
 
-    fn deny(&self, owner: NodeId, job: JobId, epoch: Epoch, why: Denial, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn deny(&self, owner: NodeId, job: JobId, epoch: Epoch, why: Denial, ctx: &mut Ctx<'_, Node>) {
         ctx.report(Event::Denied { job, by: ctx.me, why });
         ctx.send(owner, Message::Job(JobMessage::Denied(job, epoch, why)));
     }
@@ -295,11 +300,7 @@ impl Node {
         ctx: &mut Ctx<'_, Node>,
     ) {
         let Some(owned) = self.unended(job) else { return };
-        if owned.denied.len() >= DENIED_MAX && !owned.denied.contains_key(&from) {
-            let oldest = owned.denied.iter().min_by_key(|(_, (at, _))| *at).map(|(&node, _)| node);
-            oldest.and_then(|node| owned.denied.remove(&node));
-        }
-        owned.denied.insert(from, (ctx.now, why));
+        owned.note_denied(from, ctx.now, why);
         if from != ctx.me {
             ctx.report(Event::Denied { job, by: from, why });
         }

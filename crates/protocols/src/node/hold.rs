@@ -12,6 +12,9 @@ use crate::scheduling;
 impl Node {
     /// The job, or all of the array that have not started, are not to start.
     pub(super) fn hold(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if self.is_another_s(job) {
+            return;
+        }
         let starts = self.placement(job).map(|placement| placement.start);
         let queued = self.aria().is_some();
         let Some(owned) = self.unended(job) else { return };
@@ -46,6 +49,9 @@ impl Node {
 
     /// What was held may start.
     pub(super) fn release(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if self.is_another_s(job) {
+            return;
+        }
         let Some(owned) = self.unended(job) else { return };
         let was_held = std::mem::take(&mut owned.held);
         if was_held {

@@ -2,7 +2,7 @@
 
 use shoal_model::{JobId, NodeId, Span};
 
-use super::{Node, Phase, Timer};
+use super::{Event, Node, Phase, Timer};
 use crate::overlay::{Overlay, blatant_s, can, cyclon};
 use crate::protocol::{Ctx, Input};
 
@@ -12,6 +12,22 @@ const SHORT_MAX: usize = 64;
 const SOON: Span = Span::from_millis(250);
 
 impl Node {
+    /// Whether the overlay can do without this node.
+    pub fn has_left(&self) -> bool {
+        match &self.overlay {
+            Overlay::Can(can) => can.has_left(),
+            Overlay::Cyclon(_) | Overlay::BlatantS(_) => true,
+        }
+    }
+
+    /// What the overlay has this node look after goes to others; where it has nothing, that is done already.
+    pub(super) fn leave(&mut self, ctx: &mut Ctx<'_, Node>) {
+        match &self.overlay {
+            Overlay::Can(_) => self.tell_can(Input::Command(can::Command::Leave), ctx),
+            Overlay::Cyclon(_) | Overlay::BlatantS(_) => ctx.report(Event::Left),
+        }
+    }
+
     pub(super) fn join(&mut self, introducer: NodeId, ctx: &mut Ctx<'_, Node>) {
         match &self.overlay {
             Overlay::Cyclon(_) => self.tell_cyclon(Input::Command(cyclon::Command::Join(introducer)), ctx),

@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Resources, Time};
 
 use super::gate::Denial;
+use super::handover;
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay::{blatant_s, can, cyclon};
@@ -38,6 +39,8 @@ pub enum Message {
     Proactive(proactive::Message),
     /// Between a job's owner and the nodes that run it.
     Job(JobMessage),
+    /// Between a node that leaves and those that take its jobs over.
+    HandOver(handover::Message),
 }
 
 /// What a job's owner and the nodes that run it say to each other.
@@ -70,6 +73,9 @@ pub enum JobMessage {
     /// To the owner: this placement of a job is not taken here, or not started, and why.
     #[n(8)]
     Denied(#[n(0)] JobId, #[n(1)] Epoch, #[n(2)] Denial),
+    /// To the owner of a job that waits: that job is another node's now.
+    #[n(9)]
+    Moved(#[n(0)] JobId, #[n(1)] NodeId),
 }
 
 /// One node's part of one placement of a job.
@@ -113,6 +119,9 @@ pub enum Exit {
     /// It never began: the files that it brings along could not be had there in time.
     #[n(7)]
     Unstaged,
+    /// It never began: the node that it waited on leaves the grid.
+    #[n(8)]
+    GivenBack,
 }
 
 /// How a job ended; there is no other end.
@@ -139,6 +148,9 @@ pub enum End {
     /// It was to start after another job, which did not end as it must have.
     #[n(6)]
     Unmet(#[n(0)] JobId),
+    /// For this node only: it left, and the job is that node's now.
+    #[n(7)]
+    HandedOver(#[n(0)] NodeId),
 }
 
 /// What the nodes of a placement must know to start the job.
@@ -205,8 +217,11 @@ pub enum Command {
     Hold(JobId),
     /// A job that was held may start.
     Release(JobId),
-    /// Take no more tasks of other nodes' jobs; until the next life.
+    /// Take no more tasks of other nodes' jobs, give back those that wait here, and hand own jobs over where the recipe
+    /// can; until the next life.
     Drain,
+    /// Give others what the overlay has this node look after; after that it is no part of it.
+    Leave,
 }
 
 /// What a node asked to be reminded of.
@@ -246,6 +261,10 @@ pub enum Timer {
     Late(JobId, Epoch),
     /// As owner: are there better places for the jobs that start after this one?
     Improve(Option<(Time, JobId)>),
+    /// As a node that leaves: has somebody taken this job over? With the number of the question.
+    Hand(JobId, u8),
+    /// As who takes a job over: is it ours now? With the number of the question.
+    Ready(JobId, u8),
     /// As run node: its time has come.
     Start(Task),
     /// As run node: is what runs here still wanted?
@@ -303,6 +322,17 @@ pub struct OwnedRecord {
     #[n(7)]
     #[cbor(default)]
     pub after: Vec<(JobId, NodeId)>,
+    /// Placements up to this number were made by a former owner.
+    #[n(8)]
+    #[cbor(default)]
+    pub numbered: Epoch,
+    /// Who is about to hand it over: it is not this node's yet.
+    #[n(9)]
+    pub from: Option<NodeId>,
+    /// Of a job that was handed over: whether its heir has said that it knows.
+    #[n(10)]
+    #[cbor(default)]
+    pub told: bool,
 }
 
 impl OwnedRecord {
@@ -317,7 +347,15 @@ impl OwnedRecord {
             index: None,
             held: false,
             after: Vec::new(),
+            numbered: Epoch(0),
+            from: None,
+            told: false,
         }
+    }
+
+    /// How the job ended, whoever owns it: that it was handed over is no end.
+    pub fn over(&self) -> Option<End> {
+        self.end.filter(|end| !matches!(end, End::HandedOver(_)))
     }
 
     /// Whether it is an array, which has no place of its own.
@@ -445,6 +483,8 @@ pub enum Event {
     Unwatched(NodeId),
     /// This node itself was away.
     Slept(shoal_model::Span),
+    /// The overlay does without this node.
+    Left,
 }
 
 /// Why a job is not taken.
@@ -462,16 +502,19 @@ pub enum Refusal {
     /// It is to start after a job that nobody knows here.
     #[error("it is to start after job {0}, which is not known here")]
     Unknown(JobId),
+    /// It is about to be this node's, and is another's until then.
+    #[error("it is being handed over by node {0}, which leaves: ask again in a moment")]
+    HandedOver(NodeId),
     /// It runs, or is about to: too late to hold it.
     #[error("it has started, or is about to: too late to hold it")]
     Started,
 }
 
 /// What a message about a task is accounted for, headers included.
-const TASK_BYTES: u64 = 72;
+pub(super) const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 98] = {
+const KINDS: [&str; 104] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         blatant_s::Message::KINDS,
@@ -483,10 +526,11 @@ const KINDS: [&str; 98] = {
         aria::Message::KINDS,
         tri_pronged::Message::KINDS,
         proactive::Message::KINDS,
-        &["started", "ended", "noted", "inquire", "sooner", "go", "await", "over", "denied"],
+        &["started", "ended", "noted", "inquire", "sooner", "go", "await", "over", "denied", "moved"],
         can::SecondaryMessage::KINDS,
+        handover::Message::KINDS,
     ];
-    let mut all = [""; 98];
+    let mut all = [""; 104];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;
@@ -515,6 +559,8 @@ impl protocol::Message for Message {
         const TRI_PRONGED: usize = ARIA + aria::Message::KINDS.len();
         const PROACTIVE: usize = TRI_PRONGED + tri_pronged::Message::KINDS.len();
         const JOB: usize = PROACTIVE + proactive::Message::KINDS.len();
+        const SECONDARY: usize = JOB + 10;
+        const HAND_OVER: usize = SECONDARY + can::SecondaryMessage::KINDS.len();
         match self {
             Message::Overlay(message) => message.kind(),
             Message::BlatantS(message) => BLATANT_S + message.kind(),
@@ -535,7 +581,9 @@ impl protocol::Message for Message {
             Message::Job(JobMessage::Await(..)) => JOB + 6,
             Message::Job(JobMessage::Over(..)) => JOB + 7,
             Message::Job(JobMessage::Denied(..)) => JOB + 8,
-            Message::Secondary(message) => JOB + 9 + message.kind(),
+            Message::Job(JobMessage::Moved(..)) => JOB + 9,
+            Message::Secondary(message) => SECONDARY + message.kind(),
+            Message::HandOver(message) => HAND_OVER + message.kind(),
         }
     }
 
@@ -553,6 +601,7 @@ impl protocol::Message for Message {
             Message::TriPronged(message) => message.bytes(),
             Message::Proactive(message) => message.bytes(),
             Message::Job(_) => TASK_BYTES,
+            Message::HandOver(message) => message.bytes(),
         }
     }
 
@@ -569,7 +618,9 @@ impl protocol::Message for Message {
             Message::Aria(message) => message.mentions(mention),
             Message::TriPronged(message) => message.mentions(mention),
             Message::Proactive(message) => message.mentions(mention),
+            Message::Job(JobMessage::Moved(_, node)) => mention(*node),
             Message::Job(_) => {}
+            Message::HandOver(message) => message.mentions(mention),
         }
     }
 }

@@ -25,6 +25,7 @@ pub mod config;
 mod drain;
 mod eager;
 pub mod gate;
+pub mod handover;
 mod hold;
 mod meet;
 pub mod message;
@@ -135,6 +136,7 @@ impl Protocol for Node {
                 self.boot_commit(ctx);
                 self.boot_recipe(ctx);
                 self.boot_runner(ctx);
+                self.boot_handover(ctx);
                 self.boot_owner(ctx);
                 self.tell_aria(|aria, _, ctx| aria.begin(ctx), ctx);
             }
@@ -149,7 +151,8 @@ impl Protocol for Node {
             Input::Command(Command::Cancel(job)) => self.cancel(job, ctx),
             Input::Command(Command::Hold(job)) => self.hold(job, ctx),
             Input::Command(Command::Release(job)) => self.release(job, ctx),
-            Input::Command(Command::Drain) => self.drain(),
+            Input::Command(Command::Drain) => self.drain(ctx),
+            Input::Command(Command::Leave) => self.leave(ctx),
             Input::Message { from, message } => self.on_message(from, message, ctx),
             Input::Timer(timer) => self.on_timer(timer, ctx),
             Input::Done(Outcome(task, exit)) => self.on_exit(task, exit, ctx),
@@ -285,6 +288,8 @@ impl Node {
             Message::Job(JobMessage::Await(job)) => self.on_await(from, job, ctx),
             Message::Job(JobMessage::Over(job, end)) => self.on_over(from, job, end, ctx),
             Message::Job(JobMessage::Denied(job, epoch, why)) => self.on_denied(from, job, epoch, why, ctx),
+            Message::Job(JobMessage::Moved(job, to)) => self.on_moved(from, job, to, ctx),
+            Message::HandOver(message) => self.on_hand_over(from, message, ctx),
         }
     }
 
@@ -314,6 +319,8 @@ impl Node {
             Timer::Overdue(job, epoch, reminder) => self.on_overdue(job, epoch, reminder, ctx),
             Timer::Late(job, epoch) => self.on_late(job, epoch, ctx),
             Timer::Improve(last) => self.on_improve(last, ctx),
+            Timer::Hand(job, reminder) => self.on_hand_time(job, reminder, ctx),
+            Timer::Ready(job, question) => self.ask_whether_ours(job, question, ctx),
             Timer::Start(task) => self.on_start(task, ctx),
             Timer::Wanted(task) => self.on_wanted(task, ctx),
             Timer::Tell(task, reminder) => self.on_tell(task, reminder, ctx),

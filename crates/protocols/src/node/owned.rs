@@ -6,7 +6,7 @@ use shoal_model::job::{Array, Mode};
 use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time};
 
 use super::Node;
-use super::gate::Denial;
+use super::gate::{DENIED_MAX, Denial};
 use super::message::{End, Exit, Key, OwnedRecord, Record};
 use crate::protocol::Ctx;
 use crate::scheduling::Stuck;
@@ -61,6 +61,12 @@ pub struct Owned {
     pub(super) why: Option<Stuck>,
     /// How often in a row no place was found.
     pub(super) stuck: u8,
+    /// Placements up to this number were made by a former owner.
+    pub(super) numbered: Epoch,
+    /// Who is about to hand it over: it is not this node's yet.
+    pub(super) from: Option<NodeId>,
+    /// Of one that was handed over: whether its heir has said that it knows.
+    pub(super) told: bool,
     /// Who has denied it, when and why; at most [`DENIED_MAX`](super::gate::DENIED_MAX).
     pub(super) denied: BTreeMap<NodeId, (Time, Denial)>,
 }
@@ -115,6 +121,9 @@ impl Owned {
             ask_at: None,
             why: None,
             stuck: 0,
+            numbered: Epoch(0),
+            from: None,
+            told: false,
             denied: BTreeMap::new(),
         }
     }
@@ -126,7 +135,8 @@ impl Owned {
     }
 
     pub(super) fn restore(record: OwnedRecord, limit_default: Span) -> Owned {
-        let OwnedRecord { envelope, retried, end, failed, runs_from, index, held, after } = record;
+        let OwnedRecord { envelope, retried, end, failed, runs_from, index, held, after, .. } = record;
+        let (numbered, from, told) = (record.numbered, record.from, record.told);
         let phase = end.map_or(Phase::Seeking, Phase::Ended);
         let owned = Owned::new(envelope, limit_default);
         let (id, of) = match index {
@@ -134,7 +144,7 @@ impl Owned {
             None => (owned.id, None),
         };
         let after = after.into_iter().collect();
-        Owned { id, of, held, after, phase, retried, failed, runs_from, ..owned }
+        Owned { id, of, held, after, phase, retried, failed, runs_from, numbered, from, told, ..owned }
     }
 
     /// Whether these exits still count is known once the commit has been restored too.
@@ -150,13 +160,30 @@ impl Owned {
         &self.phase
     }
 
+    /// Whether it is about to be handed over to this node, and not its own yet.
+    pub fn is_pending(&self) -> bool {
+        self.from.is_some()
+    }
+
     /// Why it waits, if it does and a reason is known.
     pub fn why(&self) -> Option<Stuck> {
         if self.phase != Phase::Seeking {
             return None;
         }
+        if let Some(from) = self.from {
+            return Some(Stuck::HandedOver(from));
+        }
         let held = self.held.then_some(Stuck::Held);
         held.or_else(|| self.after.keys().next().map(|&other| Stuck::After(other))).or(self.why)
+    }
+
+    /// A node does not run it; of very many the latest are kept in mind.
+    pub(super) fn note_denied(&mut self, by: NodeId, now: Time, why: Denial) {
+        if self.denied.len() >= DENIED_MAX && !self.denied.contains_key(&by) {
+            let oldest = self.denied.iter().min_by_key(|(_, (at, _))| *at).map(|(&node, _)| node);
+            oldest.and_then(|node| self.denied.remove(&node));
+        }
+        self.denied.insert(by, (now, why));
     }
 
     /// Who has denied it lately, and why.
@@ -209,16 +236,20 @@ impl Owned {
 
     /// Whether nothing but a place is missing.
     pub(super) fn may_seek(&self) -> bool {
-        !self.held && self.after.is_empty()
+        !self.held && self.after.is_empty() && self.from.is_none()
     }
 
     pub(super) fn record(&self) -> Record {
+        Record::Owned(self.to_record())
+    }
+
+    pub(super) fn to_record(&self) -> OwnedRecord {
         let end = match &self.phase {
             Phase::Seeking | Phase::Placed { .. } => None,
             Phase::Ended(end) => Some(*end),
         };
-        let Owned { retried, failed, runs_from, held, .. } = *self;
-        Record::Owned(OwnedRecord {
+        let Owned { retried, failed, runs_from, held, numbered, from, told, .. } = *self;
+        OwnedRecord {
             envelope: self.envelope.clone(),
             retried,
             end,
@@ -227,7 +258,10 @@ impl Owned {
             index: self.of.map(|(_, index)| index),
             held,
             after: self.waits_for().collect(),
-        })
+            numbered,
+            from,
+            told,
+        }
     }
 
     pub(super) fn runs_once(&self) -> bool {

@@ -37,18 +37,24 @@ const UNSTARTED_MAX: u8 = 3;
 pub(super) const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 
 impl Work {
-    /// Whether a job can be taken; notes whose the jobs are that it waits for.
-    fn take(&self, owned: &mut Owned, whose: &[(JobId, NodeId)], me: NodeId) -> Result<(), Refusal> {
+    /// Whether there is room for a job, and the recipe can honour it.
+    pub(super) fn has_room_for(&self, owned: &Owned) -> Result<(), Refusal> {
         let jobs = 1 + owned.array().map_or(0, |array| array.tasks() as usize);
         if self.owned.len() + self.unlaunched() + jobs > OWNED_MAX {
             return Err(Refusal::Full(OWNED_MAX));
         }
+        refuse_unhonoured(owned.envelope.job(), self.recipe.name(), self.recipe.honours())
+            .map_err(|error| Refusal::Unhonoured(error.to_string()))
+    }
+
+    /// Whether a job can be taken; notes whose the jobs are that it waits for.
+    fn take(&self, owned: &mut Owned, whose: &[(JobId, NodeId)], me: NodeId) -> Result<(), Refusal> {
+        self.has_room_for(owned)?;
         let job = owned.envelope.job();
-        refuse_unhonoured(job, self.recipe.name(), self.recipe.honours())
-            .map_err(|error| Refusal::Unhonoured(error.to_string()))?;
         for &other in job.after.iter().flat_map(|after| after.0.keys()) {
             let owner = whose.iter().find(|(job, _)| *job == other).map(|&(_, owner)| owner);
-            let owner = owner.or_else(|| self.owned.contains_key(&other).then_some(me));
+            let known = || self.owned.get(&other).map(|known| known.from.unwrap_or(me));
+            let owner = owner.or_else(known);
             owned.after.insert(other, owner.ok_or(Refusal::Unknown(other))?);
         }
         Ok(())
@@ -70,6 +76,10 @@ impl Node {
         };
         // The same envelope is the same job, however often it comes.
         if work.owned.contains_key(&job) {
+            if let Some(from) = self.job(job).and_then(|owned| owned.from) {
+                ctx.report(Event::Refused(job, Refusal::HandedOver(from)));
+                return;
+            }
             self.renew(job, &envelope, ctx);
             ctx.report(Event::Accepted(job));
             return;
@@ -109,7 +119,10 @@ impl Node {
     }
 
     /// Looks for a place for a job, now or once those have ended that it waits for.
-    fn take_on(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn take_on(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if self.hand_over(job, ctx) {
+            return;
+        }
         if self.unended(job).is_some_and(|owned| owned.after.is_empty()) {
             self.seek(job, ctx);
         } else {
@@ -118,6 +131,9 @@ impl Node {
     }
 
     pub(super) fn cancel(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if self.is_another_s(job) {
+            return;
+        }
         let elements = self.elements(job);
         if self.unended(job).is_some() {
             self.end(job, End::Cancelled, ctx);
@@ -282,6 +298,9 @@ impl Node {
     }
 
     pub(super) fn on_ended(&mut self, from: NodeId, task: Task, exit: Exit, ctx: &mut Ctx<'_, Node>) {
+        if self.was_done(from, task, exit) {
+            self.end(task.job, End::Finished, ctx);
+        }
         if !self.is_current(from, task) {
             // Of an older placement: it does not count, but the run node need not tell it again.
             ctx.send(from, Message::Job(JobMessage::Noted(task)));
@@ -305,11 +324,19 @@ impl Node {
                 }
                 (Exit::Code(0), true) => self.end(job, End::Finished, ctx),
                 (Exit::Lost | Exit::CutShort, _) => self.lose(job, from, ctx),
+                (Exit::GivenBack, _) => {
+                    // It has said that it never will: so nobody has begun it.
+                    if nodes == 1 && owned.runs_from.take().is_some() {
+                        ctx.save(owned.record());
+                    }
+                    owned.note_denied(from, ctx.now, Denial::Leaves);
+                    self.lose(job, from, ctx);
+                }
                 (Exit::NotStarted, _) => {
                     owned.unstarted = owned.unstarted.saturating_add(1);
                     // Not at once again and again where it cannot be.
                     if owned.unstarted >= UNSTARTED_MAX {
-                        owned.denied.insert(from, (ctx.now, Denial::CannotStart));
+                        owned.note_denied(from, ctx.now, Denial::CannotStart);
                         self.tell_aria(|aria, _, _| aria.avoid(job, from), ctx);
                     }
                     self.lose(job, from, ctx);
@@ -342,6 +369,7 @@ impl Node {
         for job in jobs {
             match self.placement(job) {
                 _ if self.unended(job).is_none() => self.tidy(job, ctx),
+                _ if self.is_another_s(job) => self.ask_whether_ours(job, 0, ctx),
                 None => {
                     self.leave_placement(job, ctx);
                     self.take_on(job, ctx);
@@ -447,6 +475,10 @@ impl Node {
             self.launch(job, ctx);
             return;
         }
+        if self.hand_over(job, ctx) {
+            return;
+        }
+        let Some(owned) = self.unended(job) else { return };
         let needs = owned.needs();
         let avoid = self.avoided(job, ctx.now);
         self.plan(scheduling::Command::Plan { job, needs, avoid }, ctx);
@@ -481,12 +513,17 @@ impl Node {
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Ended(end);
         owned.started = BTreeMap::new();
-        let (of, after) = (owned.of, std::mem::take(&mut owned.after));
+        let (of, after) = (owned.of, owned.after.clone());
+        // Its heir has to know what it waits for.
+        if !matches!(end, End::HandedOver(_)) {
+            owned.after = BTreeMap::new();
+        }
         ctx.save(owned.record());
         ctx.report(Event::Ended(job, end));
         owned.erase_exits(ctx);
         if let Some(work) = &mut self.work {
             work.arrays.remove(&job);
+            work.handover.forget(job);
             for other in after.into_keys() {
                 work.waiting_for.remove(&(other, job));
             }

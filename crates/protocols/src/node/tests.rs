@@ -1,5 +1,6 @@
 //! Jobs through nodes of a scripted world. Large worlds with faults are the simulator's.
 
+mod leaving;
 mod restart;
 
 use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span, Time};

@@ -99,7 +99,7 @@ impl Node {
         for event in ctx.layer(|ctx| can.handle(input, ctx)) {
             match event {
                 can::Event::Silent(node) => ctx.report(Event::Silent(node)),
-                can::Event::Left => {}
+                can::Event::Left => ctx.report(Event::Left),
             }
         }
         self.overlay_changed(ctx);

@@ -6,8 +6,9 @@ use shoal_model::calendar::Capacity;
 use shoal_model::{FieldSet, JobId, Machine, NodeId, Resources, Span, Time};
 
 use super::gate::Gate;
+use super::handover::HandOver;
 use super::message::{Brief, Record, Task};
-use super::owned::Owned;
+use super::owned::{Owned, Phase};
 use super::{Commit, array, config, runner, tri_pronged};
 use crate::commit::two_phase;
 use crate::guard::heartbeat::Heartbeat;
@@ -30,6 +31,8 @@ pub(super) struct Work {
     pub improving: bool,
     /// Whether tasks of others are refused.
     pub draining: bool,
+    /// What becomes of own jobs when this node leaves.
+    pub handover: HandOver,
     /// Who may run here.
     pub gate: Gate,
     pub recipe: Recipe,
@@ -113,6 +116,7 @@ impl Work {
             eager: config.eager,
             improving: false,
             draining: false,
+            handover: HandOver::default(),
             gate: config.gate.clone(),
             recipe,
             commit: Commit::restore(&setting, me, commits.into_iter()),
@@ -125,7 +129,8 @@ impl Work {
             short: BTreeSet::new(),
             tasks,
         };
-        for (&job, owned) in &work.owned {
+        let open = |owned: &Owned| owned.from.is_none() && !matches!(owned.phase, Phase::Ended(_));
+        for (&job, owned) in work.owned.iter().filter(|(_, owned)| open(owned)) {
             work.waiting_for.extend(owned.after.keys().map(|&other| (other, job)));
         }
         work.restore_arrays();

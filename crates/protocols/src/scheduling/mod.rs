@@ -200,6 +200,12 @@ pub enum Stuck {
     /// It must not run twice, and a node has yet to let go of it.
     #[error("it must not run twice, and node {0}, where it had a place, has not let go of it yet")]
     Lingers(NodeId),
+    /// It is another node's, which is about to leave.
+    #[error("it is being handed over by node {0}, which leaves")]
+    HandedOver(NodeId),
+    /// Its node leaves, and it is to be another's.
+    #[error("its node leaves, and looks for another that sees to it")]
+    Leaves,
     /// It is an array, and its jobs say each for itself.
     #[error("it is an array, of which {ended} of {jobs} jobs have ended")]
     Array {

@@ -6,9 +6,10 @@ mod words;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use shoal_protocols::node::config::Recipe;
 
 use subject::Subject;
-use words::{Word, word};
+use words::{Word, word, word_of_queues};
 
 /// The same cases in every run; `PROPTEST_RNG_SEED=2` tries others, `PROPTEST_CASES=10000` more.
 fn cases(count: u32) -> ProptestConfig {
@@ -20,8 +21,12 @@ fn cases(count: u32) -> ProptestConfig {
     ProptestConfig { cases: default.cases.max(count), rng_seed, failure_persistence: None, ..default }
 }
 
-fn survives(words: Vec<Word>) -> Result<Subject, TestCaseError> {
-    let mut subject = Subject::new();
+fn survives(recipe: &str, words: Vec<Word>) -> Result<Subject, TestCaseError> {
+    let recipe = match recipe {
+        "sample" => Recipe::Sample(Default::default()),
+        named => Recipe::named(named).expect("a recipe"),
+    };
+    let mut subject = Subject::new(recipe);
     for word in words {
         let said = format!("{word:?}");
         subject.hear(word);
@@ -37,7 +42,14 @@ proptest! {
 
     #[test]
     fn node_survives_whatever_it_hears(words in vec(word(), 100..200)) {
-        survives(words)?;
+        survives("sample", words)?;
+    }
+
+    #[test]
+    fn node_whose_jobs_wait_in_queues_survives_whatever_it_hears(
+        words in vec(word_of_queues(), 100..200),
+    ) {
+        survives("aria", words)?;
     }
 }
 
@@ -49,9 +61,28 @@ fn nonsense_gets_as_far_as_jobs_that_run() {
     let (mut placed, mut started) = (0, 0);
     for _ in 0..60 {
         let words = vec(word(), 150).new_tree(&mut runner).expect("words").current();
-        let subject = survives(words).expect("the node survives");
+        let subject = survives("sample", words).expect("the node survives");
         placed += subject.placed();
         started += subject.started();
     }
     assert!(placed > 20 && started > 20, "{placed} placed, {started} started");
+}
+
+#[test]
+fn nonsense_gets_as_far_as_jobs_that_wait_and_are_handed_over() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::new(cases(1));
+    let (mut placed, mut started, mut handed) = (0, 0, 0);
+    for _ in 0..60 {
+        let words = vec(word_of_queues(), 150).new_tree(&mut runner).expect("words").current();
+        let subject = survives("aria", words).expect("the node survives");
+        placed += subject.placed();
+        started += subject.started();
+        handed += subject.handed_over();
+    }
+    assert!(
+        placed > 20 && started > 20 && handed > 5,
+        "{placed} placed, {started} started, {handed} handed over"
+    );
 }

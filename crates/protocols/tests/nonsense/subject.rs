@@ -8,10 +8,11 @@ use shoal_model::{Amount, Epoch, JobId, Machine, NodeId, Resources, Span, Time};
 use shoal_protocols::commit::two_phase::{Brief as _, Message as Commit, Stage, Vote};
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::{
-    Action, Config, Event, Exit, JobMessage, Key, Message, Node, Outcome, Record, Task, Timer, config,
+    Action, Config, End, Event, Exit, JobMessage, Key, Message, Node, Outcome, Record, Task, Timer, config,
+    handover,
 };
 use shoal_protocols::overlay::cyclon;
-use shoal_protocols::scheduling::sample;
+use shoal_protocols::scheduling::{aria, sample};
 use shoal_protocols::{Chance, Ctx, Input, Out, Protocol, Record as _};
 
 use crate::words::{ME, Word};
@@ -22,6 +23,7 @@ const INPUTS_MAX: usize = 2_000;
 const CACHE: u8 = 8;
 
 pub struct Subject {
+    config: Config,
     node: Node,
     now: Time,
     chance: Chance,
@@ -70,9 +72,11 @@ impl Out<Node> for Hands {
 }
 
 impl Subject {
-    pub fn new() -> Subject {
+    pub fn new(recipe: config::Recipe) -> Subject {
+        let config = config(recipe);
         let mut subject = Subject {
-            node: Node::restore(&config(), ME, std::iter::empty()),
+            node: Node::restore(&config, ME, std::iter::empty()),
+            config,
             now: Time::from_secs(10),
             chance: Chance::seed_from_u64(1),
             hands: Hands::default(),
@@ -112,7 +116,7 @@ impl Subject {
                 self.now = self.now - set_back;
                 self.hands.timers.clear();
                 self.hands.to_self.clear();
-                self.node = Node::restore(&config(), ME, self.hands.disk.values().cloned());
+                self.node = Node::restore(&self.config, ME, self.hands.disk.values().cloned());
                 self.input(Input::Boot);
             }
         }
@@ -122,6 +126,12 @@ impl Subject {
     /// How many jobs were placed, for the fuzzer to know that it gets that far.
     pub fn placed(&self) -> usize {
         self.hands.told.iter().filter(|event| matches!(event, Event::Placed(..))).count()
+    }
+
+    /// How many jobs it has handed over.
+    pub fn handed_over(&self) -> usize {
+        let handed = |event: &&Event| matches!(event, Event::Ended(_, End::HandedOver(_)));
+        self.hands.told.iter().filter(handed).count()
     }
 
     /// How many tasks the node has started.
@@ -162,7 +172,7 @@ impl Subject {
 
     /// Whatever was promised durably is promised by the next life too, and no more than that.
     fn check_disk(&self) -> Result<(), String> {
-        let next = Node::restore(&config(), ME, self.hands.disk.values().cloned());
+        let next = Node::restore(&self.config, ME, self.hands.disk.values().cloned());
         let durable = |node: &Node| -> BTreeSet<(JobId, Epoch, Stage)> {
             let locks = node.commit().into_iter().flat_map(|commit| commit.locks());
             let kept = locks.filter(|(_, stage)| *stage > Stage::Held);
@@ -230,6 +240,20 @@ impl Subject {
                 let calendar = Snapshot::from_steps(1, capacity, &[], None).ok();
                 vec![Message::Sample(sample::Message::Offer { job, round, calendar: calendar.map(Box::new) })]
             }
+            Message::Aria(aria::Message::Assign { job, epoch, .. }) => {
+                vec![Message::Aria(aria::Message::Assigned { job, epoch, token: 7, start: self.now })]
+            }
+            Message::Aria(aria::Message::Assigned { job, epoch, token, .. }) => {
+                vec![Message::Aria(aria::Message::Confirm { job, epoch, token })]
+            }
+            Message::Aria(aria::Message::Cancel { job, epoch }) => {
+                vec![Message::Aria(aria::Message::Cancelled { job, epoch })]
+            }
+            Message::HandOver(handover::Message::Hand { job, yours }) => {
+                let job = job.id();
+                let said = if yours { handover::Message::Taken(job) } else { handover::Message::Ready(job) };
+                vec![Message::HandOver(said)]
+            }
             Message::Job(JobMessage::Ended(task, _)) => vec![Message::Job(JobMessage::Noted(task))],
             Message::Job(JobMessage::Inquire(task)) => {
                 vec![Message::Job(JobMessage::Ended(task, Exit::Code(0)))]
@@ -253,12 +277,12 @@ impl Subject {
     }
 }
 
-pub fn config() -> Config {
+fn config(recipe: config::Recipe) -> Config {
     Config {
         overlay: cyclon::Config { cache: CACHE, shuffle: 4, walk: 3, period_ms: 10_000 }.into(),
         work: Some(Box::new(config::Work {
             machine: Machine::with_capacity(Resources::cores(2)),
-            recipe: config::Recipe::Sample(Default::default()),
+            recipe,
             commit: Default::default(),
             heartbeat: Default::default(),
             limit_default: Span::from_hours(1),

@@ -12,9 +12,11 @@ use shoal_model::{
 use shoal_protocols::Shared;
 use shoal_protocols::commit::two_phase::{Message as Commit, Prepare, Vote};
 use shoal_protocols::guard::heartbeat;
-use shoal_protocols::node::{Brief, Command, Denial, End, Exit, JobMessage, Message, Task};
+use shoal_protocols::node::{
+    Brief, Command, Denial, End, Exit, JobMessage, Message, OwnedRecord, Task, handover,
+};
 use shoal_protocols::overlay::cyclon::{self, Entry};
-use shoal_protocols::scheduling::sample;
+use shoal_protocols::scheduling::{aria, sample};
 
 /// The node that has to bear it.
 pub const ME: NodeId = NodeId(1);
@@ -50,6 +52,21 @@ pub fn word() -> impl Strategy<Value = Word> {
         4 => (1..6usize).prop_map(Word::Timers),
         1 => span().prop_map(|span| Word::Passes(span.min(Span::from_hours(20 * 365 * 24)))),
         1 => select(vec![Span::ZERO, Span::from_secs(3)]).prop_map(Word::Restarts),
+    ]
+}
+
+/// The same where jobs wait in queues, and nodes hand them over.
+pub fn word_of_queues() -> impl Strategy<Value = Word> {
+    let message = prop_oneof![
+        4 => queues().prop_map(Message::Aria),
+        3 => handed().prop_map(Message::HandOver),
+        2 => life().prop_map(Message::Job),
+        1 => overlay().prop_map(Message::Overlay),
+    ];
+    prop_oneof![
+        8 => (node(), message).prop_map(|(from, message)| Word::Says(from, message)),
+        1 => select(vec![Command::Drain, Command::Leave]).prop_map(Word::Asks),
+        24 => word(),
     ]
 }
 
@@ -159,6 +176,7 @@ fn exit() -> impl Strategy<Value = Exit> {
         Exit::Lost,
         Exit::NotStarted,
         Exit::CutShort,
+        Exit::GivenBack,
     ])
 }
 
@@ -275,6 +293,42 @@ pub fn calendar() -> impl Strategy<Value = Snapshot<Resources>> {
     })
 }
 
+fn queues() -> impl Strategy<Value = aria::Message> {
+    let token = || select(vec![0, 7, u32::MAX]);
+    prop_oneof![
+        4 => (epoch(), brief(), span()).prop_map(|(epoch, brief, limit)| {
+            aria::Message::Assign { job: brief.job(), epoch, brief, limit }
+        }),
+        2 => (job(), epoch(), token(), time())
+            .prop_map(|(job, epoch, token, start)| aria::Message::Assigned { job, epoch, token, start }),
+        1 => (job(), epoch()).prop_map(|(job, epoch)| aria::Message::Refused { job, epoch }),
+        2 => (job(), epoch(), token())
+            .prop_map(|(job, epoch, token)| aria::Message::Confirm { job, epoch, token }),
+        1 => (job(), epoch(), any::<u32>(), node())
+            .prop_map(|(job, epoch, turn, to)| aria::Message::Notify { job, epoch, turn, to }),
+        1 => (job(), epoch(), 0..3u32)
+            .prop_map(|(job, epoch, turn)| aria::Message::Stay { job, epoch, turn }),
+        1 => (job(), epoch()).prop_map(|(job, epoch)| aria::Message::Cancel { job, epoch }),
+        2 => (job(), epoch()).prop_map(|(job, epoch)| aria::Message::Cancelled { job, epoch }),
+    ]
+}
+
+fn handed() -> impl Strategy<Value = handover::Message> {
+    let record = (select(envelopes()), epoch(), option::of(node()), end(), vec((job(), node()), 0..3));
+    let record = record.prop_map(|(envelope, numbered, from, end, after)| {
+        let end = end.filter(|_| numbered.0 == 3);
+        let from = from.filter(|_| numbered.0 == 2);
+        Shared::new(OwnedRecord { numbered, from, end, after, ..OwnedRecord::accepted(envelope) })
+    });
+    prop_oneof![
+        4 => (record, any::<bool>()).prop_map(|(job, yours)| handover::Message::Hand { job, yours }),
+        2 => job().prop_map(handover::Message::Ready),
+        1 => job().prop_map(handover::Message::Declined),
+        1 => job().prop_map(handover::Message::Taken),
+        1 => job().prop_map(handover::Message::Keep),
+    ]
+}
+
 fn life() -> impl Strategy<Value = JobMessage> {
     prop_oneof![
         (task(), time()).prop_map(|(task, at)| JobMessage::Started(task, at)),
@@ -286,5 +340,6 @@ fn life() -> impl Strategy<Value = JobMessage> {
         job().prop_map(JobMessage::Await),
         (job(), end()).prop_map(|(job, end)| JobMessage::Over(job, end)),
         (job(), epoch()).prop_map(|(job, epoch)| JobMessage::Denied(job, epoch, Denial::NoRule)),
+        (job(), node()).prop_map(|(job, node)| JobMessage::Moved(job, node)),
     ]
 }

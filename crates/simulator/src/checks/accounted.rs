@@ -15,6 +15,8 @@ pub struct Accounted {
     books: BTreeMap<NodeId, Book>,
     /// In whose books a job is.
     owners: BTreeMap<JobId, BTreeSet<NodeId>>,
+    /// Those that have ended, whoever had them last.
+    over: BTreeSet<JobId>,
 }
 
 /// What has been seen of the jobs of an owner.
@@ -62,6 +64,8 @@ impl Check for Accounted {
     fn see(&mut self, sight: &Sight<Node>, _known: &Known<'_>) -> Result<(), Broken> {
         let Sight { at, node, ref saw } = *sight;
         match saw {
+            // About to be handed over to it, and not its own yet.
+            Saw::Save(Record::Owned(owned)) if owned.from.is_some() => {}
             Saw::Save(Record::Owned(owned)) => {
                 let job = owned.id();
                 self.owners.entry(job).or_default().insert(node);
@@ -71,6 +75,9 @@ impl Check for Accounted {
                     return Err(Broken::new(at, what).on(node).of(job));
                 }
                 account.end = owned.end;
+                if owned.over().is_some() {
+                    self.over.insert(job);
+                }
             }
             Saw::Event(Event::Accepted(job)) => {
                 let Some(account) = self.account(node, *job) else {
@@ -115,6 +122,7 @@ impl Check for Accounted {
     }
 
     fn forget(&mut self, job: JobId) {
+        self.over.remove(&job);
         for owner in self.owners.remove(&job).unwrap_or_default() {
             // Whoever lost its disk has a new book.
             if let Some(book) = self.books.get_mut(&owner) {
@@ -139,7 +147,8 @@ impl Check for Accounted {
         for (&id, book) in &self.books {
             let open = book.accounts.iter().find(|(job, account)| {
                 let exempt = view.known.exempt.is_exempt(**job) || in_vain.contains(job);
-                account.end.is_none() && account.accepted && !exempt
+                let handed = matches!(account.end, Some(End::HandedOver(_))) && !self.over.contains(job);
+                (account.end.is_none() && account.accepted || handed) && !exempt
             });
             let Some((&job, _)) = open else { continue };
             let owned = view.up.get(&id).and_then(|node| node.owned().find(|(other, _)| *other == job));
@@ -178,7 +187,7 @@ impl Book {
     /// I16: who counts what is on the disk, finds what was seen to be saved.
     fn compare(&self, id: NodeId, disk: &BTreeMap<Key, Record>, view: &View<'_>) -> Result<(), Broken> {
         let on_disk = Count::of(disk.values().filter_map(|record| match record {
-            Record::Owned(owned) => Some(owned.end.is_some()),
+            Record::Owned(owned) => owned.from.is_none().then_some(owned.end.is_some()),
             Record::Commit(_) | Record::Exits(..) | Record::Task(..) | Record::Aria(_) => None,
         }));
         let seen = Count::of(self.accounts.values().map(|account| account.end.is_some()));
@@ -192,7 +201,7 @@ impl Book {
 
     /// What a node that is up says of each job is what its disk says; it may be ahead of its disk, never behind.
     fn ask(&mut self, id: NodeId, node: &Node, view: &View<'_>) -> Result<(), Broken> {
-        let owned: BTreeMap<JobId, &Owned> = node.owned().collect();
+        let owned: BTreeMap<JobId, &Owned> = node.owned().filter(|(_, owned)| !owned.is_pending()).collect();
         let told = Count::of(owned.values().map(|owned| matches!(owned.phase(), Phase::Ended(_))));
         let known = self.accounts.len() as u64 + self.forgotten;
         if told.open + told.ended < known {

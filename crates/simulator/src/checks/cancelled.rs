@@ -26,7 +26,7 @@ impl Check for Cancelled {
         let Sight { at, node, ref saw } = *sight;
         match saw {
             Saw::Save(Record::Owned(owned)) => {
-                if let Some(end) = owned.end {
+                if let Some(end) = owned.over() {
                     self.ended.entry(owned.id()).or_insert((at, end));
                 }
             }

@@ -149,7 +149,7 @@ impl Epochs {
         let Some(Placement { epoch, nodes, .. }) = self.placed.get(&job) else {
             return match end {
                 End::Finished | End::Failed(..) | End::Lost => broken(format!("{end:?} without a place")),
-                End::Cancelled | End::Expired | End::NoPlace | End::Unmet(_) => Ok(()),
+                End::Cancelled | End::Expired | End::NoPlace | End::Unmet(_) | End::HandedOver(_) => Ok(()),
             };
         };
         let exit = |rank: Rank| self.exits.get(&Task { job, epoch: *epoch, rank }).copied();
@@ -173,7 +173,8 @@ impl Epochs {
                     return broken(format!("failed after {failed} of {tries} tries"));
                 }
             }
-            End::Lost | End::Cancelled | End::Expired | End::NoPlace | End::Unmet(_) => {}
+            End::Lost | End::Cancelled | End::Expired | End::NoPlace | End::Unmet(_) | End::HandedOver(_) => {
+            }
         }
         Ok(())
     }

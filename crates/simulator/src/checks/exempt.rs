@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::{JobId, NodeId, Time};
 use shoal_protocols::commit::two_phase;
-use shoal_protocols::node::{Event, Node, Record};
+use shoal_protocols::node::{End, Event, Node, Record};
 
 use crate::world::{Saw, Sight};
 
@@ -12,6 +12,8 @@ use crate::world::{Saw, Sight};
 #[derive(Clone, Debug, Default)]
 pub struct Exempt {
     owners: BTreeMap<JobId, NodeId>,
+    /// Who owned it before.
+    former: BTreeMap<JobId, BTreeSet<NodeId>>,
     /// When each machine last lost its disk.
     wiped: BTreeMap<NodeId, Time>,
     down: BTreeSet<NodeId>,
@@ -22,12 +24,21 @@ impl Exempt {
     /// Takes note of what happened.
     pub fn see(&mut self, sight: &Sight<Node>) {
         match &sight.saw {
+            // One that was handed over may be submitted again to its former owner.
             Saw::Event(Event::Accepted(job)) => {
-                self.owners.insert(*job, sight.node);
+                self.owners.entry(*job).or_insert(sight.node);
             }
-            Saw::Save(Record::Owned(owned)) => {
-                self.owners.insert(owned.id(), sight.node);
-            }
+            Saw::Save(Record::Owned(owned)) => match (owned.end, owned.from) {
+                (Some(End::HandedOver(heir)), _) => {
+                    self.former.entry(owned.id()).or_default().insert(sight.node);
+                    self.owners.insert(owned.id(), heir);
+                }
+                // Not its own yet.
+                (_, Some(_)) => {}
+                (_, None) => {
+                    self.owners.insert(owned.id(), sight.node);
+                }
+            },
             // A job of an array is not on its owner's disk before it has a place.
             Saw::Save(Record::Commit(two_phase::Record::Tenure(tenure))) => {
                 self.owners.entry(tenure.job).or_insert(sight.node);
@@ -36,6 +47,9 @@ impl Exempt {
                 self.wiped.insert(sight.node, sight.at);
                 let lost = self.owners.iter().filter(|(_, owner)| **owner == sight.node);
                 self.lost.extend(lost.map(|(job, _)| *job));
+                // Submitted again, it is one that this machine has never seen.
+                let handed = self.former.iter().filter(|(_, nodes)| nodes.contains(&sight.node));
+                self.lost.extend(handed.map(|(job, _)| *job));
             }
             Saw::Crash => {
                 self.down.insert(sight.node);
@@ -50,6 +64,7 @@ impl Exempt {
     /// Forgets a job of which nothing is left.
     pub fn forget(&mut self, job: JobId) {
         self.owners.remove(&job);
+        self.former.remove(&job);
         self.lost.remove(&job);
     }
 

@@ -38,7 +38,7 @@ impl Check for Holds {
                 self.doubtful.remove(&sight.node);
             }
             Saw::Save(Record::Owned(owned)) => {
-                if let Some(end) = owned.end {
+                if let Some(end) = owned.over() {
                     self.ended.entry(owned.id()).or_insert((sight.at, end));
                 }
             }

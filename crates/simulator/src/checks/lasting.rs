@@ -31,7 +31,7 @@ impl Lasting {
         match saw {
             Saw::Save(Record::Owned(owned)) => {
                 let job = owned.id();
-                if owned.end.is_some() && self.ended.insert(job) && !self.traces.contains_key(&job) {
+                if owned.over().is_some() && self.ended.insert(job) && !self.traces.contains_key(&job) {
                     self.gone.push_back((at, job));
                 }
             }

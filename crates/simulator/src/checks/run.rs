@@ -124,5 +124,6 @@ fn name(end: End) -> &'static str {
         End::Expired => "expired",
         End::NoPlace => "no place",
         End::Unmet(_) => "unmet",
+        End::HandedOver(_) => "handed over",
     }
 }

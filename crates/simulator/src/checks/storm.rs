@@ -89,6 +89,9 @@ pub fn run_weather<P: NodeLike>(weather: Weather, replay: String) -> Result<Summ
     })
 }
 
+/// By when jobs of a node that leaves are another's, once all is well.
+const HANDED_OVER_WITHIN: Span = Span::from_mins(5);
+
 /// What users of a storm find best.
 const CRITERIA: [Option<&str>; 7] = [
     None,
@@ -119,6 +122,8 @@ pub struct Weather {
     pub faults: faults::Config,
     /// What users ask for.
     pub asks: Vec<Ask>,
+    /// Who is about to leave, and when that is said: it hands its jobs over, and stays.
+    pub leavers: Vec<(Time, NodeId)>,
     /// Whether plans get better while jobs wait.
     pub eager: bool,
     /// Who may run where.
@@ -157,10 +162,8 @@ impl Weather {
         let weather = Weather { recipe, ..Weather::draw(seed) };
         match recipe {
             config::Recipe::Proactive(_) => weather.with_criteria(),
-            config::Recipe::Sample(_)
-            | config::Recipe::Asap(_)
-            | config::Recipe::Aria(_)
-            | config::Recipe::TriPronged(_) => weather,
+            config::Recipe::Aria(_) | config::Recipe::TriPronged(_) => weather.with_leavers(),
+            config::Recipe::Sample(_) | config::Recipe::Asap(_) => weather,
         }
     }
 
@@ -232,6 +235,21 @@ impl Weather {
         self
     }
 
+    /// A node or two are about to leave, of at least three; where others are gone for good, one of at least six.
+    fn with_leavers(mut self) -> Weather {
+        let mut chance = stream(self.seed, Purpose::Storm, 4);
+        let gone = self.faults.churn.as_ref().is_some_and(|churn| churn.gone > 0.0);
+        let until = self.faults.until_s.unwrap_or(100.0) as u64;
+        let most = if gone { usize::from(self.nodes > 5) } else { self.nodes - 2 };
+        let count = chance.random_range(0..=2).min(most);
+        let leaves = |_| {
+            let at = Time::from_millis(chance.random_range(20_000..1_000 * until.max(21)));
+            (at, NodeId(chance.random_range(1..=self.nodes as u64)))
+        };
+        self.leavers = (0..count).map(leaves).collect();
+        self
+    }
+
     /// Users say what is best, and which nodes will do; some jobs wait long enough to be moved.
     fn with_criteria(mut self) -> Weather {
         let mut chance = stream(self.seed, Purpose::Storm, 2);
@@ -290,6 +308,7 @@ impl Weather {
             fsync,
             faults,
             asks,
+            leavers: Vec::new(),
             eager: false,
             gate: Gate::OPEN,
             story: false,
@@ -303,8 +322,8 @@ impl Weather {
 
     /// The grid, with all that users will ask of it, and how it is to be watched.
     pub fn build<P: NodeLike>(self, replay: String) -> (Grid<P>, Run) {
-        let Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, asks, eager, gate, story } =
-            self;
+        let Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, .. } = self;
+        let Weather { asks, leavers, eager, gate, story, .. } = self;
         let (min_ms, max_ms) = delay_ms;
         let config = Config {
             seed,
@@ -332,6 +351,9 @@ impl Weather {
         let bounds = Bounds::default();
         let healed_from = grid.healed_from();
         let until = healed_from + bounds.progress;
+        for &(at, node) in &leavers {
+            grid.world().command(at, node, Command::Drain);
+        }
         for Ask { at, node, envelope, again, cancel, after, hold } in asks {
             let (job, envelope) = (envelope.id(), Shared::new(envelope));
             for at in [Some(at), again].into_iter().flatten() {
@@ -346,6 +368,11 @@ impl Weather {
                 // Said twice, in case that the node was down.
                 for at in [to, healed_from.max(to)] {
                     grid.world().command(at, node, Command::Release(job));
+                }
+                // Whoever has it by then: nobody can leave later than this.
+                for heir in (1..=nodes as u64).filter(|_| !leavers.is_empty()) {
+                    let at = healed_from.max(to) + HANDED_OVER_WITHIN;
+                    grid.world().command(at, NodeId(heir), Command::Release(job));
                 }
             }
             if let Some(cancel) = cancel {

@@ -30,7 +30,7 @@ impl Check for Waits {
         match saw {
             Saw::Save(Record::Owned(owned)) => {
                 let job = owned.id();
-                if let Some(end) = owned.end {
+                if let Some(end) = owned.over() {
                     self.ended.insert(job, end);
                 }
                 if owned.held && owned.end.is_none() {

@@ -192,6 +192,8 @@ impl Measures {
                     End::Expired => State::Expired,
                     End::NoPlace => State::NoPlace,
                     End::Unmet(_) => State::Unmet,
+                    // It goes on elsewhere.
+                    End::HandedOver(_) => return,
                 };
                 self.end(at, *job, state);
             }
@@ -204,7 +206,8 @@ impl Measures {
             | Event::Back(_)
             | Event::Silent(_)
             | Event::Unwatched(_)
-            | Event::Slept(_) => {}
+            | Event::Slept(_)
+            | Event::Left => {}
         }
     }
 

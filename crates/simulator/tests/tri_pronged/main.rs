@@ -2,6 +2,7 @@
 
 mod balloons;
 mod dual;
+mod leaving;
 mod places;
 mod scene;
 mod storms;

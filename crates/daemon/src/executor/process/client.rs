@@ -430,7 +430,12 @@ impl Client {
         let ran = match exit {
             Exit::Code(_) | Exit::Signal(_) | Exit::Overran => true,
             // Nobody asks for what these left behind: the job runs again, or was taken back.
-            Exit::Stopped | Exit::Lost | Exit::NotStarted | Exit::CutShort | Exit::Unstaged => false,
+            Exit::Stopped
+            | Exit::Lost
+            | Exit::NotStarted
+            | Exit::CutShort
+            | Exit::Unstaged
+            | Exit::GivenBack => false,
         };
         match &self.setup.files {
             Some(files) if ran => files.collect(task, Box::new(done)),

@@ -2,7 +2,7 @@
 
 use shoal_model::job::MAX_NODES_PER_JOB;
 use shoal_protocols::commit::two_phase;
-use shoal_protocols::node::Message;
+use shoal_protocols::node::{Message, handover};
 use shoal_protocols::overlay::blatant_s::{self, CARRIES_MAX, Known, LINKS_MAX};
 use shoal_protocols::overlay::can::{self, CLAIMS_MAX, NEIGHBOURS_MAX, Peer, Point, Vitals};
 use shoal_protocols::overlay::cyclon::{self, CACHE_MAX};
@@ -35,6 +35,9 @@ pub enum Unsound {
     /// More labels than a criterion may name.
     #[error("more labels than a criterion may name")]
     Labels,
+    /// More jobs to wait for than its user named.
+    #[error("more jobs to wait for than its user named")]
+    After,
     /// More nodes to avoid than anybody keeps in mind.
     #[error("more nodes to avoid than anybody keeps in mind")]
     Avoid,
@@ -75,6 +78,10 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
             place(&search.point)?;
             at_most(search.avoid.len(), AVOID_MAX, Unsound::Avoid)?;
             at_most(aside.seen.len().max(aside.back.len()), SEEN_MAX, Unsound::Avoid)
+        }
+        Message::HandOver(handover::Message::Hand { job, .. }) => {
+            let most = job.envelope.job().after.as_ref().map_or(0, |after| after.0.len());
+            at_most(job.after.len(), most, Unsound::After)
         }
         Message::TriPronged(tri_pronged::Message::Pull { vitals: told, .. }) => vitals(told),
         Message::Proactive(proactive::Message::Helpers(message)) => helpers(message),
@@ -155,6 +162,12 @@ pub fn check(message: &Message) -> Result<(), Unsound> {
         // Needs and calendars are checked as they are read.
         | Message::Heartbeat(_)
         | Message::Sample(_)
+        | Message::HandOver(
+            handover::Message::Ready(_)
+            | handover::Message::Declined(_)
+            | handover::Message::Taken(_)
+            | handover::Message::Keep(_),
+        )
         | Message::Job(_) => Ok(()),
     }
 }

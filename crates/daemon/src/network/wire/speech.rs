@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 use shoal_model::Resources;
 use shoal_protocols::commit::two_phase;
 use shoal_protocols::guard::heartbeat;
-use shoal_protocols::node::{Brief, JobMessage, Message};
+use shoal_protocols::node::{Brief, JobMessage, Message, handover};
 use shoal_protocols::overlay::{blatant_s, can, cyclon};
 use shoal_protocols::protocol::Message as _;
 use shoal_protocols::scheduling::{aria, asap, proactive, sample, tri_pronged};
@@ -27,9 +27,10 @@ const CAN: u8 = 9;
 const TRI_PRONGED: u8 = 10;
 const PROACTIVE: u8 = 11;
 const SECONDARY: u8 = 12;
+const HAND_OVER: u8 = 13;
 
 /// The numbers of what owners and run nodes say.
-const JOB_MESSAGES: usize = 9;
+const JOB_MESSAGES: usize = 10;
 
 /// Why a payload is no message.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +77,8 @@ pub fn kind(message: &Message) -> u16 {
         Message::Job(JobMessage::Await(..)) => (JOB, 6),
         Message::Job(JobMessage::Over(..)) => (JOB, 7),
         Message::Job(JobMessage::Denied(..)) => (JOB, 8),
+        Message::Job(JobMessage::Moved(..)) => (JOB, 9),
+        Message::HandOver(message) => (HAND_OVER, message.kind()),
     };
     u16::from_be_bytes([layer, u8::try_from(number).expect("a layer has fewer than 256 messages")])
 }
@@ -95,6 +98,7 @@ fn known(layer: u8) -> usize {
         TRI_PRONGED => tri_pronged::Message::KINDS.len(),
         PROACTIVE => proactive::Message::KINDS.len(),
         SECONDARY => can::SecondaryMessage::KINDS.len(),
+        HAND_OVER => handover::Message::KINDS.len(),
         _ => 0,
     }
 }
@@ -115,6 +119,7 @@ pub fn write(message: &Message, bytes: &mut Vec<u8>) -> Result<usize, Malformed>
             Message::Proactive(message) => put(message, bytes),
             Message::Secondary(message) => put(message, bytes),
             Message::Job(message) => put(message, bytes),
+            Message::HandOver(message) => put(message, bytes),
         }
         Ok(())
     })
@@ -140,6 +145,7 @@ pub fn read(kind: u16, payload: &[u8]) -> Result<Message, Unread> {
         TRI_PRONGED => Message::TriPronged(take(kind, payload)?),
         PROACTIVE => Message::Proactive(take(kind, payload)?),
         SECONDARY => Message::Secondary(take(kind, payload)?),
+        HAND_OVER => Message::HandOver(take(kind, payload)?),
         _ => return Err(Unread::Unknown(kind)),
     };
     let found = self::kind(&message);

@@ -243,6 +243,11 @@ impl Can {
         }
     }
 
+    /// Whether this node has left, and has nothing more to do with the others.
+    pub fn has_left(&self) -> bool {
+        self.leaving && self.claims.is_empty() && self.neighbours.is_empty()
+    }
+
     /// Whatever nobody took is left to those around, as after a crash.
     pub(super) fn on_left(&mut self, ctx: &mut Ctx<'_, Can>) {
         if !self.leaving || self.neighbours.is_empty() && self.claims.is_empty() && self.peers.is_none() {

@@ -187,6 +187,8 @@ pub struct Aria {
     turn_at: Option<Time>,
     /// Whether places are found from outside.
     found_outside: bool,
+    /// Whether this node is about to leave, and wants no more jobs of others.
+    leaving: bool,
 }
 
 impl Layer for Aria {
@@ -220,6 +222,7 @@ impl Aria {
             informing: false,
             turn_at: None,
             found_outside: false,
+            leaving: false,
         };
         for record in records {
             match record {
@@ -248,6 +251,16 @@ impl Aria {
     /// See [`crate::Protocol::glance`]: what a word that goes round needs.
     pub fn glance(&self) -> u64 {
         self.seen.glance()
+    }
+
+    /// From now on it offers to take nothing more.
+    pub fn leaves(&mut self) {
+        self.leaving = true;
+    }
+
+    /// Whether it wants no more jobs of others.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
     }
 
     /// How many jobs it looks for a place for.
@@ -325,7 +338,7 @@ impl Aria {
             return;
         }
         let Config { request_hops, request_fan_out, inform_hops, inform_fan_out, .. } = self.config;
-        if here.matches(&ask.needs) {
+        if !self.leaving && here.matches(&ask.needs) {
             let cost = self.local.cost_of(ctx.now, ask.job, &ask.needs, ask.priority);
             let low_enough = |cost: &Cost| ask.cost.is_none_or(|asked| *cost <= asked.below(&self.config));
             if let Some(cost) = cost.filter(low_enough) {

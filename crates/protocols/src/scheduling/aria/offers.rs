@@ -69,7 +69,7 @@ impl Aria {
         }
         let fresh = Tenure {
             job,
-            last: shoal_model::Epoch(0),
+            last: wanted.numbered,
             asked: None,
             placed: None,
             turn: 0,

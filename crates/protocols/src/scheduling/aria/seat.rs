@@ -122,6 +122,11 @@ impl Aria {
         self.take_turns(ctx);
     }
 
+    /// A job that waits here will not start.
+    pub fn withdraw(&mut self, job: JobId, epoch: Epoch) {
+        self.local.withdraw((job, epoch));
+    }
+
     /// The initiator has noted how a task ended.
     pub fn note_told(&mut self, job: JobId, epoch: Epoch) {
         self.done.remove(&(job, epoch));

@@ -44,6 +44,8 @@ pub struct Wanted {
     pub index: Option<u32>,
     /// How long it may run.
     pub limit: Span,
+    /// Placements up to this number were made by somebody else.
+    pub numbered: Epoch,
 }
 
 /// What the initiator of a job knows of its places.
@@ -74,10 +76,20 @@ impl Aria {
         self.tenures.keys().copied()
     }
 
+    /// The number of its last placement, if it ever was to have one.
+    pub fn last_epoch(&self, job: JobId) -> Option<Epoch> {
+        Some(self.tenures.get(&job)?.tenure.last)
+    }
+
     /// Whether a place is being looked for, or somebody is being asked.
     pub fn is_placing(&self, job: JobId) -> bool {
         let asked = self.tenures.get(&job).is_some_and(|held| held.tenure.asked.is_some());
         asked || self.searches.contains_key(&job)
+    }
+
+    /// Whether this node has yet to let go of this placement.
+    pub fn lingers(&self, job: JobId, epoch: Epoch, node: NodeId) -> bool {
+        self.tenures.get(&job).is_some_and(|held| held.tenure.leaving.contains(&(epoch, node)))
     }
 
     /// Somebody who has yet to let go of it, if there is one.
@@ -120,7 +132,7 @@ impl Aria {
     fn send_assign(&self, job: JobId, ctx: &mut Ctx<'_, Aria>) {
         let Some(held) = self.tenures.get(&job) else { return };
         let (Some((epoch, node)), Some(wanted)) = (held.tenure.asked, &held.wanted) else { return };
-        let Wanted { ref envelope, index, limit } = *wanted;
+        let Wanted { ref envelope, index, limit, .. } = *wanted;
         let brief = Shared::new(Brief { envelope: envelope.clone(), nodes: vec![node], index });
         ctx.send(node, Message::Assign { job, epoch, brief, limit });
     }

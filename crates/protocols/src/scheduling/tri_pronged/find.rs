@@ -181,6 +181,7 @@ fn stop_below(nodes: u64, stop: u8) -> u64 {
 /// now, then the one with the least to do.
 fn choose(search: &Search, here: &Here<'_>, me: NodeId) -> Option<(Rank, NodeId)> {
     let own = here.can.own_vitals().map(|vitals| (me, vitals));
+    let own = own.filter(|_| !here.seats.is_leaving() || search.owner == me);
     let balloons = here.can.balloons().map(|balloon| (balloon.node, &balloon.vitals));
     best(search, own.into_iter().chain(here.can.vitals()).chain(balloons))
 }

@@ -103,7 +103,7 @@ impl TriPronged {
     fn ask_next(&mut self, here: &Here<'_>, ctx: &mut Ctx<'_, Self>) {
         let Some(own) = here.can.own_vitals() else { return };
         let Some(pulling) = &mut self.pulling else { return };
-        let room = own.residual.cores > shoal_model::units::Thousandths::ZERO;
+        let room = own.residual.cores > shoal_model::units::Thousandths::ZERO && !here.seats.is_leaving();
         let next = here
             .can
             .vitals()
@@ -118,7 +118,7 @@ impl TriPronged {
             }
             None => {
                 self.pulling = None;
-                if self.config.variant.balances() {
+                if self.config.variant.balances() && !here.seats.is_leaving() {
                     pull_to_balance(here, own, ctx);
                 }
             }
@@ -205,7 +205,8 @@ impl TriPronged {
         let queue = here.seats.queue();
         let held = self.holds.values().fold(Resources::NONE, |sum, hold| sum.plus(&hold.resources));
         let startable = needs.resources.plus(&held).fits_in(queue.free()) && overtaken >= queue.bar();
-        let yes = capable && self.holds.len() < HOLDS_MAX && (!at_once || startable);
+        let yes =
+            capable && !here.seats.is_leaving() && self.holds.len() < HOLDS_MAX && (!at_once || startable);
         if yes {
             let resources = if at_once { needs.resources.clone() } else { Resources::NONE };
             self.holds.insert(job, Hold { resources, until: ctx.now + KEPT_FOR });
