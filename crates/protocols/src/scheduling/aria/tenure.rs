@@ -35,6 +35,9 @@ const REMIND_LEAST: Span = Span::from_secs(2);
 /// The longest such pause.
 const REMIND_MOST: Span = Span::from_mins(5);
 
+/// No queue is longer: a start beyond this is no forecast.
+const START_WITHIN: Span = Span::from_hours(366 * 24);
+
 /// What is to run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wanted {
@@ -182,6 +185,8 @@ impl Aria {
             return;
         };
         let span = held.wanted.as_ref().map_or(Span::ZERO, |wanted| wanted.limit);
+        // Who cannot tell says never, or nonsense: then its turn may come at any time.
+        let start = if start > ctx.now + START_WITHIN { ctx.now } else { start };
         let tenure = &mut held.tenure;
         if tenure.asked == Some((epoch, from)) && !tenure.over {
             tenure.asked = None;

@@ -154,6 +154,23 @@ fn stranger_cannot_cancel_or_confirm_a_job_of_another() {
     assert_eq!(starts(&world), 1);
 }
 
+#[test]
+fn job_whose_node_cannot_tell_when_it_starts_is_asked_after_from_now_on() {
+    let (mut world, job) = (world(), envelope(1));
+    // It asks itself first; what it says to itself is lost, as all else is.
+    world.network(|_| Vec::new());
+    world.command(ME, node::Command::Submit(job.clone()));
+    world.run_for(Span::from_secs(1));
+    let asked = world.sent().iter().find_map(|sent| match sent.message {
+        node::Message::Aria(Message::Assign { epoch, .. }) => Some((sent.to, epoch)),
+        _ => None,
+    });
+    let (node, epoch) = asked.expect("somebody is asked to take it");
+    tell(&mut world, node, Message::Assigned { job: job.id(), epoch, token: 7, start: Time::NEVER });
+    let planned = world.core(ME).aria().and_then(|aria| aria.placement(job.id())).expect("it has a place");
+    assert_eq!(planned.start, world.now());
+}
+
 fn word() -> impl Strategy<Value = (NodeId, Message)> {
     let number = || (0u8..4).prop_map(envelope);
     let epoch = || prop_oneof![0u32..4, Just(u32::MAX)].prop_map(Epoch);
