@@ -15,7 +15,7 @@ pub struct Context {
     #[command(flatten)]
     pub output: Options,
     /// The folder of the node to run or to ask; else SHOAL_HOME, else shoal in the user's state folder
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", overrides_with = "home")]
     home: Option<PathBuf>,
     /// Ask as the owner of the node, and not as yourself: an admitter may touch all jobs, a host may take back what it runs
     #[arg(long, global = true)]

@@ -110,3 +110,16 @@ fn wrong_settings_are_told_and_left_alone() {
     assert!(String::from_utf8_lossy(&other.stderr).contains("cannot be changed"));
     node.up();
 }
+
+#[test]
+fn node_in_the_background_takes_its_folder_from_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("there");
+    let elsewhere = folder.path().join("elsewhere");
+    let with = |words: &[&str]| shoal(&elsewhere).args(words).arg("--home").arg(&home).output().unwrap();
+    let begun = with(&["node", "--background", "--listen", "127.0.0.1:0"]);
+    assert!(begun.status.success(), "{}", String::from_utf8_lossy(&begun.stderr));
+    let told = String::from_utf8_lossy(&begun.stdout).into_owned();
+    assert!(told.contains(&*home.to_string_lossy()) && !elsewhere.exists(), "{told}");
+    assert!(with(&["leave"]).status.success());
+}
