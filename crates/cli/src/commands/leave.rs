@@ -30,7 +30,8 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
             Err(ClientError::NotRunning { .. } | ClientError::Broken(_)) if told.is_some() => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        if told != Some((leaving.running, leaving.open)) && !leaving.done {
+        let waits = leaving.running + leaving.open > 0;
+        if waits && told != Some((leaving.running, leaving.open)) && !leaving.done {
             told = Some((leaving.running, leaving.open));
             eprintln!("waits for {} task(s) that run and {} job(s)", leaving.running, leaving.open);
         }

@@ -160,7 +160,7 @@ fn jobs_of_a_node_that_leaves_are_anothers_and_end_there() {
     let second = joined_with(&first, &["--cores", "1"]);
     let own = first.json(&["nodes"])["nodes"][0]["id"].as_str().unwrap().to_owned();
     // Both are busy, so that what the second takes waits.
-    let busy: Vec<String> = (0..2).map(|_| first.submit(&["--time", "60s"], "sleep 5")).collect();
+    let busy: Vec<String> = (0..2).map(|_| first.submit(&["--time", "2m"], "sleep 100")).collect();
     for job in &busy {
         first.await_state(job, "running");
     }
@@ -174,6 +174,9 @@ fn jobs_of_a_node_that_leaves_are_anothers_and_end_there() {
     // Who asks the node that leaves is led to the one that has it.
     let told = second.json(&["status", &waiting[0]]);
     assert_eq!(told["owner"], own.as_str(), "{told}");
+    for job in &busy {
+        first.says(&["cancel", job]);
+    }
     assert!(leaving.wait().unwrap().success());
     for job in &waiting {
         assert!(first.shoal(&["wait", "--timeout", "50s", job]).status.success());
