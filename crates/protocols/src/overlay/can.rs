@@ -39,6 +39,7 @@ mod zone;
 use std::collections::BTreeMap;
 
 use rand::RngExt;
+use rand::seq::IteratorRandom;
 use shoal_model::machine::Machine;
 use shoal_model::{NodeId, Span, Time};
 
@@ -112,8 +113,10 @@ pub enum Hop {
 const FOUND_AFTER: Span = Span::from_secs(2);
 /// How long handing over may take.
 const LEAVE_WITHIN: Span = Span::from_secs(5);
-/// Of so many heartbeats one goes to the introducer too: two spaces that grew apart meet again.
+/// Of so many heartbeats one goes to somebody further away too: two spaces that grew apart meet again.
 const WAY_BACK_EVERY: u32 = 16;
+/// Nodes further away that are kept in mind, beside the introducer, which may be gone.
+const WAYS_BACK_MAX: usize = 4;
 
 /// A node's part of a CAN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -131,6 +134,8 @@ pub struct Can {
     /// Who was found dead lately: others may speak of them still.
     dead: BTreeMap<NodeId, Time>,
     introducer: Option<NodeId>,
+    /// Some neighbours of neighbours, the last one met last: where all around are gone they know the way.
+    ways_back: Vec<NodeId>,
     join: join::Join,
     /// Whether it wants no zone.
     leaving: bool,
@@ -174,6 +179,7 @@ impl Protocol for Can {
             ghosts: Vec::new(),
             dead: BTreeMap::new(),
             introducer: None,
+            ways_back: Vec::new(),
             join: join::Join::default(),
             leaving: false,
             second: false,
@@ -332,12 +338,31 @@ impl Can {
         self.check_cover(ctx);
         self.tell(ctx);
         self.refresh_balloon(ctx);
-        if let Some(introducer) = self.introducer.filter(|&node| !self.neighbours.contains(node))
+        if self.introducer.is_some()
             && !self.claims.is_empty()
             && ctx.chance.random_range(0..WAY_BACK_EVERY) == 0
         {
+            self.find_the_way_back(ctx);
+        }
+    }
+
+    /// Tells somebody further away of its zones, and gets to know one more.
+    fn find_the_way_back(&mut self, ctx: &mut Ctx<'_, Can>) {
+        let ways = self.introducer.iter().chain(&self.ways_back);
+        let ways: Vec<NodeId> = ways.filter(|node| !self.neighbours.contains(**node)).copied().collect();
+        if !ways.is_empty() {
+            let to = ways[ctx.chance.random_range(0..ways.len())];
             let update = self.update(ctx.now);
-            ctx.send(introducer, Message::Update(update, false));
+            ctx.send(to, Message::Update(update, false));
+        }
+        let told = self.neighbours.all().iter().filter_map(|neighbour| neighbour.about.as_ref());
+        let further = told.flat_map(|about| about.peers.iter().map(|peer| peer.node));
+        let further = further.filter(|&node| node != self.me && !self.neighbours.contains(node));
+        if let Some(node) = further.choose(ctx.chance) {
+            self.ways_back.retain(|&known| known != node);
+            self.ways_back.push(node);
+            let surplus = self.ways_back.len().saturating_sub(WAYS_BACK_MAX);
+            self.ways_back.drain(..surplus);
         }
     }
 

@@ -82,9 +82,9 @@ impl Can {
         self.claims = Shared::new(vec![Claim { zone: Zone::WHOLE, version }]);
         self.peers = None;
         self.tell(ctx);
-        if let Some(introducer) = self.introducer {
-            let update = self.update(ctx.now);
-            ctx.send(introducer, Message::Update(update, false));
+        let update = self.update(ctx.now);
+        for &node in self.introducer.iter().chain(&self.ways_back) {
+            ctx.send(node, Message::Update(update.clone(), false));
         }
     }
 
@@ -92,8 +92,12 @@ impl Can {
         self.join.asked = self.join.asked.saturating_add(1);
         // Neighbours of a zone that was lost know the way as well as anybody.
         let known = self.neighbours.len();
-        let through = match self.introducer {
-            Some(introducer) if known == 0 || self.join.asked.is_multiple_of(2) => Some(introducer),
+        // So do those further away, if whoever let it in is gone.
+        let ways: Vec<NodeId> = self.introducer.iter().chain(&self.ways_back).copied().collect();
+        let turn = (self.join.asked / 2) as usize;
+        let way = ways.get(turn.checked_rem(ways.len()).unwrap_or(0)).copied();
+        let through = match way {
+            Some(way) if known == 0 || self.join.asked.is_multiple_of(2) => Some(way),
             Some(_) | None if known > 0 => {
                 self.neighbours.nodes().get(ctx.chance.random_range(0..known)).copied()
             }
