@@ -254,7 +254,7 @@ fn draining_node_takes_no_assignment() {
             world.command(NodeId(1), Command::Drain);
         }
         assign(&mut world, Span::from_mins(1));
-        let (taken, refused) = (said(&world, "assigned"), said(&world, "refused"));
+        let (taken, refused) = (said(&world, "assigned"), said(&world, "denied"));
         assert_eq!((taken, refused), (usize::from(!drains), usize::from(drains)), "{}", world.story());
     }
 }
