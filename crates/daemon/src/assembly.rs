@@ -582,6 +582,7 @@ fn work(
 fn reconcile(running: &Running<Node>, history: &History, clock: Clock) -> Result<(), StartError> {
     let see = |node: &Node| {
         node.owned()
+            .filter(|(_, owned)| !owned.is_pending())
             .map(|(job, owned)| match owned.phase() {
                 Phase::Ended(end) => (job, Some(*end)),
                 Phase::Seeking | Phase::Placed { .. } => (job, None),

@@ -22,14 +22,15 @@ pub struct Arguments {
 /// Has the node leave, and waits for it.
 pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let client = context.client()?;
-    let mut told = None;
+    let (mut told, mut asked) = (None, false);
     loop {
         let leaving = match client.leave(arguments.now) {
             Ok(leaving) => leaving,
             // It said before that it would end.
-            Err(ClientError::NotRunning { .. } | ClientError::Broken(_)) if told.is_some() => return Ok(()),
+            Err(ClientError::NotRunning { .. } | ClientError::Broken(_)) if asked => return Ok(()),
             Err(error) => return Err(error.into()),
         };
+        asked = true;
         let waits = leaving.running + leaving.open > 0;
         if waits && told != Some((leaving.running, leaving.open)) && !leaving.done {
             told = Some((leaving.running, leaving.open));

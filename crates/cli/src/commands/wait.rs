@@ -1,9 +1,9 @@
 //! `shoal wait`: until jobs are over.
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use shoal_api::{Client, JobStatus, Until};
+use shoal_api::{Client, JobStatus, State, Until};
 use shoal_model::Span;
 use shoal_model::units::SpanText;
 
@@ -48,6 +48,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<ExitCode, Error> 
                 eprintln!("the time is up: job {} is {}", show::short(&status), status.state);
                 return Ok(ExitCode::from(TIME_IS_UP));
             }
+            pause_if_moved(&status);
         }
     }
     let line = |job: &JobStatus| {
@@ -65,5 +66,13 @@ pub fn until_over(client: &Client, job: &str) -> Result<JobStatus, Error> {
         if status.state.is_over() {
             return Ok(status);
         }
+        pause_if_moved(&status);
+    }
+}
+
+/// A job on its way from node to node is found a moment later.
+fn pause_if_moved(status: &JobStatus) {
+    if status.state == State::HandedOver {
+        std::thread::sleep(Duration::from_millis(200));
     }
 }

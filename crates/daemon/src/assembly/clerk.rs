@@ -50,7 +50,7 @@ pub(super) async fn renew_passes(gate: Arc<Gatekeeper>, mailbox: Mailbox<Node>, 
         let waiting = |node: &Node| {
             let open = node.owned().filter(|(_, owned)| !matches!(owned.phase(), Phase::Ended(_)));
             // Those of an array share one envelope.
-            let open = open.filter(|(_, owned)| owned.of_array_at().is_none());
+            let open = open.filter(|(_, owned)| owned.of_array_at().is_none() && !owned.is_pending());
             open.map(|(_, owned)| owned.envelope().clone()).collect::<Vec<_>>()
         };
         if mailbox.look_then(waiting, move |waiting| drop(found.send(waiting))).is_err() {

@@ -152,8 +152,9 @@ impl Service {
     ///
     /// Asked again until it is done.
     pub async fn leave(&self, now: bool) -> Result<Leaving, Wrong> {
-        if !self.leaving.swap(true, Ordering::SeqCst) {
-            // Nobody else finds a place here any more.
+        self.leaving.store(true, Ordering::SeqCst);
+        if !now {
+            // Nobody else finds a place here any more. Said again, it is the same.
             self.mailbox.command(Command::Drain)?;
         }
         let (open, running) = self.busy().await?;

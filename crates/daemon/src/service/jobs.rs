@@ -169,12 +169,14 @@ impl Service {
             let problem = Problem::new(format!("job {job} is over: {how}"));
             return Err(Wrong { status: 409, problem });
         }
+        self.mailbox.command(command)?;
+        let status = self.status(job).await?;
+        // Then it was not done, or may come to nothing.
         if !self.look(move |node| node.owns(job)).await? {
             let why = format!("job {job} is just being handed over to another node: ask again in a moment");
             return Err(Wrong { status: 409, problem: Problem::new(why) });
         }
-        self.mailbox.command(command)?;
-        self.status(job).await
+        Ok(status)
     }
 
     /// Waits until a job is so far, or the time is up, and says how far it is then.

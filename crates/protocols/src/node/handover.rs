@@ -128,6 +128,8 @@ pub(super) struct HandOver {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Asked {
     since: Time,
+    /// The placement that it was taken off.
+    off: Option<Epoch>,
     heir: Option<NodeId>,
     tries: u8,
     /// Counts reminders: of several the last one counts.
@@ -210,6 +212,9 @@ impl Node {
     /// Takes a job off wherever it waits, and looks for an heir; says whether it does.
     pub(super) fn hand_over(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) -> bool {
         if !self.may_hand_over(job, ctx.me) {
+            if let Some(work) = &mut self.work {
+                work.handover.asked.remove(&job);
+            }
             return false;
         }
         let placed = self.placement(job).map(|placement| placement.epoch);
@@ -217,7 +222,7 @@ impl Node {
         if work.handover.asked.contains_key(&job) {
             return true;
         }
-        work.handover.asked.insert(job, Asked { since: ctx.now, ..Asked::default() });
+        work.handover.asked.insert(job, Asked { since: ctx.now, off: placed, ..Asked::default() });
         if let Some(epoch) = placed {
             ctx.report(Event::Unplaced { job, epoch, by: Some(ctx.me) });
             self.leave_placement(job, ctx);
@@ -291,7 +296,7 @@ impl Node {
             work.handover.asked.remove(&job);
             work.handover.stay.insert(job);
         }
-        self.seek(job, ctx);
+        self.take_on(job, ctx);
     }
 
     fn remind_of_heir(&mut self, job: JobId, pause: Span, ctx: &mut Ctx<'_, Node>) {
@@ -347,14 +352,7 @@ impl Node {
         match message {
             Message::Hand { job, yours } => self.on_hand(from, &job, yours, ctx),
             Message::Ready(job) => self.on_ready(from, job, ctx),
-            Message::Declined(job) => {
-                let asked = self.work.as_mut().and_then(|work| work.handover.asked.get_mut(&job));
-                if let Some(asked) = asked.filter(|asked| asked.heir == Some(from)) {
-                    asked.declined.insert(from);
-                    asked.heir = None;
-                    self.ask_heir(job, ctx);
-                }
-            }
+            Message::Declined(job) => self.on_declined(from, job, ctx),
             Message::Taken(job) => {
                 if self.heir_of(job) == Some(from)
                     && let Some(work) = &mut self.work
@@ -398,6 +396,21 @@ impl Node {
         ctx.wake_after(ASK_LEAST, Timer::Hand(job, 0));
     }
 
+    /// Somebody does not want a job of ours: too late if it is that node's already, which then has to find an heir itself.
+    fn on_declined(&mut self, from: NodeId, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if self.heir_of(job) == Some(from) {
+            self.hand(job, from, true, ctx);
+            return;
+        }
+        tell(from, Message::Keep(job), ctx);
+        let asked = self.work.as_mut().and_then(|work| work.handover.asked.get_mut(&job));
+        if let Some(asked) = asked.filter(|asked| asked.heir == Some(from)) {
+            asked.declined.insert(from);
+            asked.heir = None;
+            self.ask_heir(job, ctx);
+        }
+    }
+
     /// Whether somebody has a job on this node's behalf, or is to have it, or has yet to let go.
     fn is_open_anywhere(&self, job: JobId) -> bool {
         self.is_placing(job) || self.placement(job).is_some() || self.lingers_on(job).is_some()
@@ -413,7 +426,7 @@ impl Node {
             return;
         }
         match work.owned.get(&job).map(|known| known.from) {
-            Some(Some(other)) if other == from && !yours => tell(from, Message::Ready(job), ctx),
+            Some(Some(other)) if other == from && !yours => self.say_ready(job, from, ctx),
             // Whoever else was about to hand it over: this one has decided.
             Some(Some(_)) if yours => self.inherit(from, record, ctx),
             // It is this node's already: what was decided is done, and what was not need not be.
@@ -457,8 +470,13 @@ impl Node {
     /// It is not known yet whether a job is this node's: who hands it over is asked.
     pub(super) fn ask_whether_ours(&mut self, job: JobId, question: u8, ctx: &mut Ctx<'_, Node>) {
         let Some(from) = self.job(job).and_then(|owned| owned.from) else { return };
-        tell(from, Message::Ready(job), ctx);
+        self.say_ready(job, from, ctx);
         ctx.wake_after(pause(question), Timer::Ready(job, question.saturating_add(1)));
+    }
+
+    fn say_ready(&self, job: JobId, from: NodeId, ctx: &mut Ctx<'_, Node>) {
+        let leaves = self.work.as_ref().is_some_and(|work| work.draining);
+        tell(from, if leaves { Message::Declined(job) } else { Message::Ready(job) }, ctx);
     }
 
     /// Whether a job is about to be handed over to this node, and not its own yet.
@@ -479,37 +497,44 @@ impl Node {
             ctx.wake_after(ASK_LEAST, Timer::Hand(job, 0));
         }
         if !work.owned.is_empty() {
-            work.handover.unsure_until = ctx.now + after::ASK_MOST;
+            work.handover.unsure_until = ctx.now + after::ASK_MOST * 2;
         }
     }
 
-    /// What others were about to hand over is not taken; if they have decided, they say so again.
+    /// What others were about to hand over is not wanted any more. They may have decided: so it is kept until they say.
     fn decline_all(&mut self, ctx: &mut Ctx<'_, Node>) {
-        let pending = self.owned().filter_map(|(job, owned)| Some((job, owned.from?)));
-        let pending: Vec<(JobId, NodeId)> = pending.collect();
-        for (job, from) in pending {
+        for (job, from) in self.owned().filter_map(|(job, owned)| Some((job, owned.from?))) {
             tell(from, Message::Declined(job), ctx);
-            self.on_keep(from, job, ctx);
         }
     }
 
     /// Whether others can do without this node: nothing of its own is open, and it has nothing of theirs.
     pub fn is_drained(&self, now: Time) -> bool {
-        let open = self.owned().any(|(_, owned)| !matches!(owned.phase(), Phase::Ended(_)));
+        let since = self.work.as_ref().and_then(|work| work.handover.since);
+        let long_enough = since.is_some_and(|since| now.since(since) > NOTED_WITHIN);
+        // Who is about to hand a job over and is not heard of for long keeps it.
+        let open = self.owned().filter(|(_, owned)| !(owned.is_pending() && long_enough));
+        let open = open.into_iter().any(|(_, owned)| !matches!(owned.phase(), Phase::Ended(_)));
         let runs = |state| matches!(state, TaskState::Running | TaskState::Stopping);
         let runs = self.tasks().any(|(_, state)| runs(state));
         let queued = self.aria().is_some_and(|aria| aria.seats().next().is_some());
         let queued = queued || self.aria().is_some() && self.tasks().next().is_some();
-        let since = self.work.as_ref().and_then(|work| work.handover.since);
-        let long_enough = since.is_some_and(|since| now.since(since) > NOTED_WITHIN);
         !(open || runs || self.untold_heirs() > 0 || queued && !long_enough)
+    }
+
+    /// A task has ended here: its owner has to hear of it before this node may leave.
+    pub(super) fn note_settled(&mut self, now: Time) {
+        if let Some(since) = self.work.as_mut().and_then(|work| work.handover.since.as_mut()) {
+            *since = now;
+        }
     }
 
     /// Whether the end of a task that was taken off its node ends the job: it was done before it could be handed over.
     pub(super) fn was_done(&self, from: NodeId, task: Task, exit: Exit) -> bool {
-        let asked = self.work.as_ref().is_some_and(|work| work.handover.asked.contains_key(&task.job));
-        let last = self.aria().is_some_and(|aria| aria.lingers(task.job, task.epoch, from));
-        asked && last && exit == Exit::Code(0)
+        let asked = self.work.as_ref().and_then(|work| work.handover.asked.get(&task.job));
+        let taken_off = asked.is_some_and(|asked| asked.off == Some(task.epoch));
+        let lingers = self.aria().is_some_and(|aria| aria.lingers(task.job, task.epoch, from));
+        taken_off && lingers && exit == Exit::Code(0)
     }
 
     /// Who was about to hand a job over keeps it.

@@ -461,9 +461,8 @@ impl Node {
     /// Looks for a place for a job, if nothing else is missing; has an array's jobs do so.
     pub(super) fn seek(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         self.note_not_short(job);
-        if let Some(owned) = self.unended(job) {
-            owned.again_at = None;
-        }
+        let Some(owned) = self.unended(job).filter(|owned| owned.phase == Phase::Seeking) else { return };
+        owned.again_at = None;
         if !self.is_clear(job, ctx) {
             return;
         }

@@ -277,6 +277,7 @@ impl Node {
         let Some(running) = work.tasks.get_mut(&task) else { return };
         running.state = TaskState::Ended(exit);
         ctx.save(Record::Task(task, running.owner, Some(exit)));
+        self.note_settled(ctx.now);
         self.free(task, ctx);
         self.on_tell(task, 0, ctx);
     }

@@ -338,7 +338,7 @@ impl Can {
         self.check_cover(ctx);
         self.tell(ctx);
         self.refresh_balloon(ctx);
-        if self.introducer.is_some()
+        if (self.introducer.is_some() || !self.ways_back.is_empty())
             && !self.claims.is_empty()
             && ctx.chance.random_range(0..WAY_BACK_EVERY) == 0
         {
@@ -359,11 +359,20 @@ impl Can {
         let further = told.flat_map(|about| about.peers.iter().map(|peer| peer.node));
         let further = further.filter(|&node| node != self.me && !self.neighbours.contains(node));
         if let Some(node) = further.choose(ctx.chance) {
-            self.ways_back.retain(|&known| known != node);
-            self.ways_back.push(node);
-            let surplus = self.ways_back.len().saturating_sub(WAYS_BACK_MAX);
-            self.ways_back.drain(..surplus);
+            self.keep_in_mind(node);
         }
+    }
+
+    /// A node further away, or one that fell silent, may know the way one day.
+    fn keep_in_mind(&mut self, node: NodeId) {
+        // Who is in the Secondary changes all the time; the Primary knows the way.
+        if self.second {
+            return;
+        }
+        self.ways_back.retain(|&known| known != node);
+        self.ways_back.push(node);
+        let surplus = self.ways_back.len().saturating_sub(WAYS_BACK_MAX);
+        self.ways_back.drain(..surplus);
     }
 
     /// The heartbeat as it would be now.

@@ -163,6 +163,7 @@ impl Check for Accounted {
 /// The jobs that wait for jobs that nobody sees to any more, or for others that do.
 fn waiting_in_vain(view: &View<'_>) -> BTreeSet<JobId> {
     let all = view.up.values().flat_map(|node| node.owned());
+    let all = all.filter(|(_, owned)| !matches!(owned.phase(), Phase::Ended(_)));
     let waiting: Vec<(JobId, Vec<JobId>)> =
         all.map(|(job, owned)| (job, owned.waits_for().map(|(other, _)| other).collect())).collect();
     let mut in_vain = BTreeSet::new();

@@ -30,8 +30,10 @@ impl Exempt {
             }
             Saw::Save(Record::Owned(owned)) => match (owned.end, owned.from) {
                 (Some(End::HandedOver(heir)), _) => {
-                    self.former.entry(owned.id()).or_default().insert(sight.node);
-                    self.owners.insert(owned.id(), heir);
+                    // Said again once the heir has heard, who may have handed it on since.
+                    if self.former.entry(owned.id()).or_default().insert(sight.node) {
+                        self.owners.insert(owned.id(), heir);
+                    }
                 }
                 // Not its own yet.
                 (_, Some(_)) => {}

@@ -264,3 +264,22 @@ fn numbers_that_nobody_can_count_on_from_are_nobodys_word() {
         assert!(world.core(HEIR).job(job.id()).is_none());
     }
 }
+
+#[test]
+fn heir_that_leaves_too_keeps_what_may_be_its_own_until_it_is_told() {
+    for after_ms in 0..14 {
+        let mut world = world();
+        let job = held(&mut world, LEAVER);
+        world.command(LEAVER, Command::Drain);
+        world.run_for(Span::from_millis(after_ms));
+        world.command(HEIR, Command::Drain);
+        let decided = world.core(LEAVER).heir_of(job).is_some();
+        let there = world.core(HEIR).job(job).is_some();
+        assert!(!decided || there, "after {after_ms} ms\n{}", world.story());
+        world.run_for(Span::from_mins(2));
+        let owners = [LEAVER, HEIR].map(|node| world.core(node).owns(job));
+        assert!(owners[0] ^ owners[1], "after {after_ms} ms\n{}", world.story());
+        let pending = [LEAVER, HEIR].map(|node| world.core(node).job(job).is_some_and(Owned::is_pending));
+        assert_eq!(pending, [false; 2], "after {after_ms} ms\n{}", world.story());
+    }
+}

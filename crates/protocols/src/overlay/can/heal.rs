@@ -389,6 +389,7 @@ impl Can {
         for node in silent {
             let Some(gone) = self.neighbours.remove(node) else { continue };
             self.peers = None;
+            self.keep_in_mind(node);
             if self.dead.len() < NEIGHBOURS_MAX {
                 self.dead.insert(node, ctx.now);
             }
