@@ -6,7 +6,7 @@ use shoal_model::{Epoch, JobId};
 const LEAVER: NodeId = NodeId(1);
 const HEIR: NodeId = NodeId(2);
 
-/// Two nodes that know each other, of which only the second has room for jobs of two cores.
+/// Two nodes of one core that know each other.
 fn world() -> World<Node> {
     let mut config = config();
     if let Some(work) = &mut config.work {
@@ -25,6 +25,16 @@ fn held(world: &mut World<Node>, node: NodeId) -> JobId {
     world.command(node, Command::Hold(job.id()));
     world.run_for(Span::from_millis(500));
     job.id()
+}
+
+/// Both nodes have something to run, so that what comes waits.
+fn keep_busy(world: &mut World<Node>) {
+    let busy = Job { limit: Some(Span::from_hours(1)), ..Job::command(["sleep"]) };
+    for (node, nonce) in [(LEAVER, 7), (HEIR, 8)] {
+        let envelope = Envelope::new(busy.clone(), Nonce([nonce; 16])).unwrap();
+        world.command(node, Command::Submit(Shared::new(envelope)));
+        world.run_for(Span::from_secs(1));
+    }
 }
 
 fn phase(world: &World<Node>, node: NodeId, job: JobId) -> Option<Phase> {
@@ -53,12 +63,7 @@ fn job_of_a_node_that_leaves_is_its_neighbours_and_ends_there() {
 fn placements_are_numbered_on_by_the_heir() {
     let mut world = world();
     // It waits in a queue behind another, and is taken out of it.
-    let first = Job { limit: Some(Span::from_hours(1)), ..Job::command(["sleep"]) };
-    for (node, nonce) in [(LEAVER, 7), (HEIR, 8)] {
-        let envelope = Envelope::new(first.clone(), Nonce([nonce; 16])).unwrap();
-        world.command(node, Command::Submit(Shared::new(envelope)));
-        world.run_for(Span::from_secs(1));
-    }
+    keep_busy(&mut world);
     let job = envelope(Job::command(["true"]));
     world.command(LEAVER, Command::Submit(job.clone()));
     world.run_for(Span::from_secs(1));
@@ -112,12 +117,7 @@ fn who_is_told_to_keep_a_job_takes_nothing() {
 #[test]
 fn job_that_waits_here_for_another_owner_is_given_back_and_runs_elsewhere() {
     let mut world = world();
-    let busy = Job { limit: Some(Span::from_hours(1)), ..Job::command(["sleep"]) };
-    for (node, nonce) in [(LEAVER, 7), (HEIR, 8)] {
-        let envelope = Envelope::new(busy.clone(), Nonce([nonce; 16])).unwrap();
-        world.command(node, Command::Submit(Shared::new(envelope)));
-        world.run_for(Span::from_secs(1));
-    }
+    keep_busy(&mut world);
     let waits =
         |world: &World<Node>| world.core(LEAVER).tasks().any(|(_, state)| state == TaskState::Waiting);
     for nonce in 10..16 {
@@ -230,12 +230,7 @@ fn leaver_that_restarts_after_it_decided_tells_its_heir_all_the_same() {
 #[test]
 fn job_whose_former_node_never_lets_go_is_seen_to_by_its_owner() {
     let mut world = world();
-    for (node, nonce) in [(LEAVER, 7), (HEIR, 8)] {
-        let busy = Job { limit: Some(Span::from_hours(1)), ..Job::command(["sleep"]) };
-        let envelope = Envelope::new(busy, Nonce([nonce; 16])).unwrap();
-        world.command(node, Command::Submit(Shared::new(envelope)));
-        world.run_for(Span::from_secs(1));
-    }
+    keep_busy(&mut world);
     let mut waiting = Vec::new();
     for nonce in 10..14 {
         let envelope = Envelope::new(Job::command(["true"]), Nonce([nonce; 16])).unwrap();
