@@ -278,3 +278,28 @@ fn heir_that_leaves_too_keeps_what_may_be_its_own_until_it_is_told() {
         assert_eq!(pending, [false; 2], "after {after_ms} ms\n{}", world.story());
     }
 }
+
+#[test]
+fn leaver_whose_heir_has_heard_does_not_wait_for_it_in_its_next_life() {
+    let mut world = world();
+    let job = held(&mut world, LEAVER);
+    world.command(LEAVER, Command::Drain);
+    world.run_for(Span::from_secs(1));
+    world.crash(HEIR);
+    world.crash(LEAVER);
+    world.restart(LEAVER);
+    assert_eq!(world.core(LEAVER).heir_of(job), Some(HEIR));
+    assert_eq!(world.core(LEAVER).untold_heirs(), 0, "{}", world.story());
+}
+
+#[test]
+fn heir_that_asks_again_is_told_that_the_job_is_its_own() {
+    let mut world = world();
+    let job = held(&mut world, LEAVER);
+    world.command(LEAVER, Command::Drain);
+    world.run_for(Span::from_secs(1));
+    let told = said(&world, "hand");
+    let ready = Message::HandOver(handover::Message::Ready(job));
+    world.tell(LEAVER, Input::Message { from: HEIR, message: ready });
+    assert_eq!((said(&world, "hand"), said(&world, "keep")), (told + 1, 0), "{}", world.story());
+}
