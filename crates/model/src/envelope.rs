@@ -18,7 +18,8 @@ mod origin;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::error::Error;
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
 use minicbor::decode::{self, Decoder};
 use minicbor::encode::{self, Encoder, Write};
@@ -139,6 +140,25 @@ pub struct Envelope {
     pass: Option<Pass>,
     #[n(4)]
     origin: Option<Origin>,
+    #[cbor(skip)]
+    id: KeptId,
+}
+
+/// The id of an envelope, from when somebody asks for it: every record and every word about a job does. No part of what it
+/// says.
+#[derive(Clone, Debug, Default)]
+struct KeptId(OnceLock<JobId>);
+
+impl PartialEq for KeptId {
+    fn eq(&self, _: &KeptId) -> bool {
+        true
+    }
+}
+
+impl Eq for KeptId {}
+
+impl Hash for KeptId {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 /// What is wrong with an envelope.
@@ -167,20 +187,20 @@ impl Envelope {
     /// An envelope without a signature.
     pub fn new(job: Job, nonce: Nonce) -> Result<Envelope, EnvelopeError> {
         job.check()?;
-        let envelope = Envelope { job, nonce, seal: None, pass: None, origin: None };
+        let envelope = Envelope { job, nonce, seal: None, pass: None, origin: None, id: KeptId::default() };
         envelope.check_length()?;
         Ok(envelope)
     }
 
     /// The same for one grid, and from one day on; to be said before it is signed.
     pub fn made_for(self, origin: Origin) -> Envelope {
-        Envelope { origin: Some(origin), seal: None, ..self }
+        Envelope { origin: Some(origin), seal: None, id: KeptId::default(), ..self }
     }
 
     /// The same signed by the owner of a key: `sign` gets the [digest](Envelope::digest) of what is signed.
     pub fn sealed(self, signer: PublicKey, sign: impl FnOnce(&[u8; 32]) -> Signature) -> Envelope {
         let signature = sign(&digest(&self.job, self.nonce, Some(signer), self.origin));
-        Envelope { seal: Some(Box::new(Seal { signer, signature })), ..self }
+        Envelope { seal: Some(Box::new(Seal { signer, signature })), id: KeptId::default(), ..self }
     }
 
     /// The same with what shows who the signer is, in place of what there was.
@@ -243,7 +263,7 @@ impl Envelope {
 
     /// The id of the job: the first 16 bytes of the digest.
     pub fn id(&self) -> JobId {
-        first_half(self.digest())
+        *self.id.0.get_or_init(|| first_half(self.digest()))
     }
 
     fn read<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Envelope, EnvelopeError> {
@@ -264,7 +284,7 @@ impl Envelope {
         let start = d.position();
         let Wire { job, nonce, seal, pass, origin } = Wire::decode(d, ctx).map_err(EnvelopeError::Decode)?;
         job.check()?;
-        let envelope = Envelope { job, nonce, seal, pass, origin };
+        let envelope = Envelope { job, nonce, seal, pass, origin, id: KeptId::default() };
         envelope.check_length()?;
         if d.input().get(start..d.position()) == Some(&envelope.to_bytes()) {
             Ok(envelope)
@@ -339,6 +359,7 @@ mod tests {
     use super::*;
     use crate::honours::Field;
     use crate::samples::{envelope, set};
+    use crate::time::Time;
 
     const NONCE: Nonce = Nonce([7; 16]);
 
@@ -377,6 +398,20 @@ mod tests {
         let sealed = |key| plain().sealed(PublicKey([key; 32]), |_| Signature([0; 64]));
         differs("signer".into(), sealed(1));
         differs("other signer".into(), sealed(2));
+    }
+
+    #[test]
+    fn id_that_was_asked_for_too_early_is_not_kept() {
+        let envelope = plain();
+        let before = envelope.id();
+        let origin = Origin { grid: PublicKey([3; 32]), made: Time::from_secs(1) };
+        let made = envelope.made_for(origin);
+        let unsigned = made.id();
+        let sealed = made.sealed(PublicKey([1; 32]), |_| Signature([0; 64]));
+        let ids = [before, unsigned, sealed.id()];
+        assert!(ids[0] != ids[1] && ids[1] != ids[2]);
+        assert_eq!(Envelope::from_bytes(&sealed.to_bytes()).unwrap().id(), ids[2]);
+        assert_eq!(sealed, Envelope::from_bytes(&sealed.to_bytes()).unwrap(), "whether asked for or not");
     }
 
     #[test]
@@ -451,7 +486,16 @@ mod tests {
 
     #[test]
     fn a_refused_envelope_says_why() {
-        let wire = |job: Job| encoded(Envelope { job, nonce: NONCE, seal: None, pass: None, origin: None });
+        let wire = |job: Job| {
+            encoded(Envelope {
+                job,
+                nonce: NONCE,
+                seal: None,
+                pass: None,
+                origin: None,
+                id: KeptId::default(),
+            })
+        };
         let zero = Envelope::from_bytes(&wire(Job::script(""))).unwrap_err();
         assert_eq!(zero.to_string(), "`script` is empty: say what to run");
         let text = "a name with spaces";

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use minicbor::decode::{self, Decoder};
 use minicbor::{CborLen, Decode, Encode};
 
+use crate::amount::Amount;
 use crate::job::{Job, MAX_NODES_PER_JOB, MAX_TIME_LIMIT, Requires};
 use crate::machine::Machine;
 use crate::resources::{self, Resources};
@@ -165,7 +166,10 @@ impl Needs {
 
 /// Whether one machine will do for one node of a job; allocates nothing.
 pub fn matches(needs: &Needs, machine: &Machine) -> bool {
-    mismatches(needs, machine).next().is_none()
+    // Most machines that a search comes by lack something that is counted: no reasons are put together for that.
+    needs.resources.fits_in(&machine.capacity)
+        && needs.requires.as_deref().is_none_or(|requires| unlike(requires, machine).next().is_none())
+        && refused(needs, machine).is_none()
 }
 
 /// Every reason why a machine will not do, as they are asked for; none if it will.
@@ -275,7 +279,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::amount::Amount;
     use crate::samples::{job, labels, machine, needs, resources};
 
     fn reasons(needs: &Needs, machine: &Machine) -> Vec<String> {

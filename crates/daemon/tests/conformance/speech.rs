@@ -129,7 +129,7 @@ fn needing_luck() -> Vec<Message> {
         can::Message::Welcome { claim: Box::new(claim), around: vec![peer] },
         can::Message::Update(Shared::new(update), true),
         can::Message::Taken,
-        can::Message::Grant(claim),
+        can::Message::Grant(Box::new(claim)),
         can::Message::Tie(Shared::new(balloon), 3),
         can::Message::Tied,
         can::Message::Untie(Time::from_secs(8)),

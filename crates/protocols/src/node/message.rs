@@ -43,6 +43,9 @@ pub enum Message {
     HandOver(handover::Message),
 }
 
+/// A simulation has millions of them under way, each as large as the largest: what few need lies apart.
+const _: () = assert!(size_of::<Message>() <= 56);
+
 /// What a job's owner and the nodes that run it say to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub enum JobMessage {

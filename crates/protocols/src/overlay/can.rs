@@ -322,7 +322,7 @@ impl Can {
             Message::Welcome { claim, around } => self.on_welcome(from, *claim, &around, ctx),
             Message::Taken => self.on_taken(ctx),
             Message::Update(update, ask) => self.on_update(from, update, ask, ctx),
-            Message::Grant(claim) => self.on_grant(from, claim, ctx),
+            Message::Grant(claim) => self.on_grant(from, *claim, ctx),
             Message::Tie(balloon, hops) => self.on_tie(balloon, hops, ctx),
             Message::Tied => self.on_tied(from, ctx),
             Message::Untie(at) => self.on_untie(from, at),

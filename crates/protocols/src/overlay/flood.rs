@@ -14,8 +14,9 @@ pub const SEEN_MAX: usize = 128;
 pub struct Seen {
     /// Numbers of floods, round and round.
     floods: Vec<u64>,
-    /// Of each the last bits, a cache line for [`BLOCK`] of them: most words that come by are settled by these.
-    tags: Vec<u16>,
+    /// Of each the last bits, in whole blocks, a cache line each: most words that come by have been heard before, from
+    /// somebody else, and these tell where to look.
+    tags: Vec<[u16; BLOCK]>,
     next: usize,
 }
 
@@ -28,28 +29,37 @@ impl Seen {
         if self.remembers(flood) {
             return false;
         }
-        if self.floods.len() < SEEN_MAX {
+        let place = if self.floods.len() < SEEN_MAX {
+            let place = self.floods.len();
             self.floods.push(flood);
-            self.tags.push(flood as u16);
+            if place / BLOCK == self.tags.len() {
+                self.tags.push([0; BLOCK]);
+            }
+            place
         } else {
-            self.floods[self.next] = flood;
-            self.tags[self.next] = flood as u16;
-            self.next = (self.next + 1) % SEEN_MAX;
-        }
+            let place = self.next;
+            self.floods[place] = flood;
+            self.next = (place + 1) % SEEN_MAX;
+            place
+        };
+        self.tags[place / BLOCK][place % BLOCK] = flood as u16;
         true
     }
 
     fn remembers(&self, flood: u64) -> bool {
         let tag = flood as u16;
-        let mut blocks = self.tags.chunks(BLOCK).zip(self.floods.chunks(BLOCK));
-        blocks.any(|(tags, floods)| {
-            tags.iter().fold(false, |found, &known| found | (known == tag)) && floods.contains(&flood)
-        })
+        let is_here = |(block, tags): (usize, &[u16; BLOCK])| {
+            let may = tags.iter().fold(false, |found, &known| found | (known == tag));
+            // The numbers lie elsewhere: only those are looked at whose tag is the same.
+            may && (0..BLOCK)
+                .any(|place| tags[place] == tag && self.floods.get(block * BLOCK + place) == Some(&flood))
+        };
+        self.tags.iter().enumerate().any(is_here)
     }
 
     /// Reads what the next word will be compared with.
     pub fn glance(&self) -> u64 {
-        self.tags.chunks(BLOCK).fold(0, |seen, tags| seen ^ u64::from(tags[0]))
+        self.tags.iter().fold(0, |seen, tags| seen ^ u64::from(tags[0]))
     }
 
     /// How many are remembered.
@@ -89,9 +99,11 @@ pub fn spread(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use rand::SeedableRng;
 
     use super::*;
+    use crate::testing::cases;
 
     #[test]
     fn flood_is_handled_once_while_it_is_remembered() {
@@ -114,6 +126,27 @@ mod tests {
         assert!((0..SEEN_MAX as u64).all(|number| !seen.note(number << 16 | 7)));
         assert!(seen.note(1 << 40 | 7), "a new one");
         assert!(seen.note(7), "which took the place of the first");
+    }
+
+    proptest! {
+        #![proptest_config(cases(200))]
+
+        /// Against a plain list; few numbers, so that many come again, and some with the same last bits.
+        #[test]
+        fn the_last_floods_are_remembered_and_no_others(floods in prop::collection::vec((0u64..150, 0u64..2), 0..800)) {
+            let mut seen = Seen::default();
+            let mut naive: Vec<u64> = Vec::new();
+            for (number, above) in floods {
+                let flood = above << 32 | number;
+                let new = !naive.contains(&flood);
+                prop_assert_eq!(seen.note(flood), new);
+                if new {
+                    naive.push(flood);
+                    naive.drain(..naive.len().saturating_sub(SEEN_MAX));
+                }
+                prop_assert_eq!(seen.len(), naive.len());
+            }
+        }
     }
 
     #[test]

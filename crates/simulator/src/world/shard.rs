@@ -83,6 +83,8 @@ pub(super) struct Post<P: Protocol> {
 
 /// How many inputs ahead memory is fetched: as many misses as a core can wait for at once, several times over.
 const AHEAD: usize = 32;
+/// Fewer machines than this stay in the processor's own memory, and nothing is fetched ahead.
+const FETCHED_FROM: usize = 2_000;
 
 /// The lowest two bits of `Due::what` say in which slab the content lies.
 const LETTER: u32 = 0;
@@ -132,8 +134,9 @@ impl<P: Protocol> Shard<P> {
     /// Handles all that is due before `until`.
     pub fn run_before(&mut self, until: Time) {
         let mut fetched = 0;
+        let fetches = self.cells.len() >= FETCHED_FROM;
         loop {
-            if fetched == 0 {
+            if fetches && fetched == 0 {
                 fetched = self.fetch_ahead(until);
             }
             fetched = fetched.saturating_sub(1);
@@ -143,7 +146,11 @@ impl<P: Protocol> Shard<P> {
             };
             self.engine.handled += 1;
             self.handle(due);
-            self.fetch_soon();
+            if fetches {
+                self.fetch_soon();
+            } else {
+                self.engine.soon.clear();
+            }
         }
     }
 

@@ -155,7 +155,7 @@ pub enum Message {
     Update(#[n(0)] Shared<Update>, #[n(1)] bool),
     /// This part of a zone of mine would make yours larger: claim it.
     #[n(4)]
-    Grant(#[n(0)] Claim),
+    Grant(#[n(0)] Box<Claim>),
     /// What is left of a machine; goes to the owner of the point. Answered by [`Message::Tied`].
     #[n(5)]
     Tie(#[n(0)] Shared<Balloon>, #[n(1)] u16),

@@ -78,7 +78,7 @@ impl Can {
             self.announce(&[], ctx);
         }
         for (heir, claim) in grants {
-            ctx.send(heir, Message::Grant(claim));
+            ctx.send(heir, Message::Grant(Box::new(claim)));
         }
     }
 

@@ -461,7 +461,7 @@ mod tests {
         let nonsense = [
             SecondaryMessage::Enter(None),
             SecondaryMessage::Enter(Some(OTHER)),
-            SecondaryMessage::Zones(Message::Grant(claim)),
+            SecondaryMessage::Zones(Message::Grant(Box::new(claim))),
             SecondaryMessage::Zones(Message::Welcome { claim: Box::new(claim), around: Vec::new() }),
             SecondaryMessage::Zones(Message::Tied),
             SecondaryMessage::Zones(Message::Untie(Time::NEVER)),

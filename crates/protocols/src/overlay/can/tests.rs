@@ -184,7 +184,7 @@ fn nonsense_is_dropped() {
         world.tell(NodeId(1), Input::Message { from: NodeId(3), message });
     };
     let mut odd = Zone::WHOLE.cut(4, 7).0;
-    tell(&mut world, Message::Grant(Claim { zone: odd, version: u32::MAX }));
+    tell(&mut world, Message::Grant(Box::new(Claim { zone: odd, version: u32::MAX })));
     odd = Zone::WHOLE.cut(5, 9).1;
     let claim = Claim { zone: odd, version: u32::MAX };
     tell(&mut world, Message::Welcome { claim: Box::new(claim), around: Vec::new() });

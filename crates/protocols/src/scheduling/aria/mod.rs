@@ -356,12 +356,17 @@ impl Aria {
         }
         let not = [from, ask.from];
         spread(here.overlay.neighbours(), not, usize::from(fan_out), ctx.chance, &mut self.told);
+        let passed_on = |ask| match informed {
+            true => Message::Inform(ask, hops + 1),
+            false => Message::Request(ask, hops + 1),
+        };
+        // The last one gets this very copy: each is counted by all threads together, which takes time.
+        let last = self.told.pop();
         for node in self.told.drain(..) {
-            let ask = ask.clone();
-            ctx.send(
-                node,
-                if informed { Message::Inform(ask, hops + 1) } else { Message::Request(ask, hops + 1) },
-            );
+            ctx.send(node, passed_on(ask.clone()));
+        }
+        if let Some(last) = last {
+            ctx.send(last, passed_on(ask));
         }
     }
 }

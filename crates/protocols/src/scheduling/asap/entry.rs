@@ -173,7 +173,7 @@ impl Asap {
                     // A peer's nonsense: as many nodes as needed, each once, and not before it was asked for.
                     let distinct: BTreeSet<&NodeId> = nodes.iter().collect();
                     if distinct.len() == nodes.len() && nodes.len() == needed as usize {
-                        seeking.found.push((start, nodes));
+                        seeking.found.push((start, nodes.into_vec()));
                     }
                 }
                 Answer::TooFew { known, fit } => {

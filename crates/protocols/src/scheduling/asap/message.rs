@@ -83,7 +83,7 @@ pub enum Answer {
         start: Time,
         /// Where, by rank.
         #[n(1)]
-        nodes: Vec<NodeId>,
+        nodes: Box<[NodeId]>,
     },
     /// Not enough nodes that will do.
     #[n(1)]

@@ -18,7 +18,7 @@ pub const KNOWN_MAX: usize = 128;
 pub enum Message {
     /// Of the helper overlays.
     #[n(0)]
-    Helpers(#[n(0)] helpers::Message),
+    Helpers(#[n(0)] Box<helpers::Message>),
     /// When could you run this, and whom do you know? Answered by [`Message::Tell`].
     #[n(1)]
     Ask(#[n(0)] Box<Ask>),

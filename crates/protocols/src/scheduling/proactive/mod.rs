@@ -56,7 +56,7 @@ impl Layer for Proactive {
 
 impl Hosts<Helpers> for Proactive {
     fn message(message: helpers::Message) -> Message {
-        Message::Helpers(message)
+        Message::Helpers(Box::new(message))
     }
 
     fn timer(timer: helpers::Timer) -> Timer {
@@ -93,7 +93,9 @@ impl Recipe for Proactive {
                 self.open.remove(&job);
             }
             Input::Message { from, message } => match message {
-                Message::Helpers(message) => self.tell_helpers(Input::Message { from, message }, ctx),
+                Message::Helpers(message) => {
+                    self.tell_helpers(Input::Message { from, message: *message }, ctx);
+                }
                 Message::Ask(ask) => {
                     let tell = self.answer(&ask, here, ctx);
                     ctx.send(from, Message::Tell(Box::new(tell)));
