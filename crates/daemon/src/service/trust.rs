@@ -53,7 +53,7 @@ impl Service {
         let envelope = if useless {
             let own = trust.own_key() == signer;
             let name = if own { Some(trust.own_name()) } else { envelope.job().user.clone() };
-            envelope.with_pass(trust.vouch(signer, name, VOUCHED_FOR)?)
+            envelope.with_pass(trust.vouch_for_job(signer, name, self.now())?)
         } else {
             envelope
         };

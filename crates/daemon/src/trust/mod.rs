@@ -47,6 +47,8 @@ pub const JOB_AGE_MAX: Span = Span::from_hours(30 * 24);
 pub const JOB_AHEAD_MAX: Span = Span::from_hours(1);
 /// How long a pass of a node lasts: longer than most jobs wait.
 pub const VOUCHED_FOR: Span = Span::from_hours(7 * 24);
+/// For how long a user's jobs get the same one.
+const SAME_PASS_FOR: Span = Span::from_hours(24);
 
 const NOTICES: &str = "notices";
 const ORGANISATIONS: &str = "organisations";
@@ -62,6 +64,8 @@ pub struct Trust {
     known: RwLock<Known>,
     /// One at a time: two keys must not both find a name free.
     desk: Mutex<()>,
+    /// What was last signed for the jobs of each user.
+    vouched: Mutex<BTreeMap<PublicKey, (Statement, Pass)>>,
     /// Who wants to hear of what is new.
     hears: OnceLock<Hears>,
 }
@@ -129,6 +133,7 @@ impl Trust {
             clock,
             known: RwLock::new(known),
             desk: Mutex::new(()),
+            vouched: Mutex::default(),
             hears: OnceLock::new(),
         };
         let notices: Vec<Notice> = kept.iter().filter_map(|(_, bytes)| Notice::from_bytes(bytes)).collect();
@@ -310,14 +315,47 @@ impl Trust {
 
     /// Signs a pass for somebody who has shown this node's token.
     pub fn vouch(&self, user: PublicKey, name: Option<Name>, lasts: Span) -> Result<Pass, Unvouched> {
+        let (name, organisation) = self.introduced(user, name)?;
+        Ok(self.sign(user, name, organisation, self.clock.now() + lasts).1)
+    }
+
+    /// A pass for a job of such a user. For a day it is the same, so that one is signed, checked and held in memory for
+    /// all of them.
+    pub fn vouch_for_job(&self, user: PublicKey, name: Option<Name>, now: Time) -> Result<Pass, Unvouched> {
+        let (name, organisation) = self.introduced(user, name)?;
+        let mut vouched = self.vouched.lock().expect(UNPOISONED);
+        let fits = |said: &Statement| {
+            let age = (now + VOUCHED_FOR).since(said.expires);
+            let revoked = self.known().passes.contains_key(&said.serial);
+            age < SAME_PASS_FOR && !revoked && said.name == name && said.organisation == organisation
+        };
+        if let Some((_, pass)) = vouched.get(&user).filter(|(said, _)| fits(said)) {
+            return Ok(pass.clone());
+        }
+        let (statement, pass) = self.sign(user, name, organisation, now + VOUCHED_FOR);
+        vouched.insert(user, (statement, pass.clone()));
+        Ok(pass)
+    }
+
+    /// What a user is called here, and to whom whoever is vouched for here belongs.
+    fn introduced(&self, user: PublicKey, name: Option<Name>) -> Result<(Name, Option<Name>), Unvouched> {
         let organisation = self.organisation();
         if let Some(name) = organisation.as_ref().filter(|name| self.organisations().contains_key(*name)) {
             return Err(Unvouched::Organisation(name.clone()));
         }
-        let name = self.note_user(user, name)?;
-        let expires = self.clock.now() + lasts;
+        Ok((self.note_user(user, name)?, organisation))
+    }
+
+    fn sign(
+        &self,
+        user: PublicKey,
+        name: Name,
+        organisation: Option<Name>,
+        expires: Time,
+    ) -> (Statement, Pass) {
         let statement = Statement::new(self.grid.id(), user, name, organisation, expires);
-        Ok(pass::by_member(self.grid.identity(), self.grid.chain(), &statement))
+        let pass = pass::by_member(self.grid.identity(), self.grid.chain(), &statement);
+        (statement, pass)
     }
 
     /// The same job with a new pass, if its own is this node's and half of its time is over.
@@ -336,7 +374,7 @@ impl Trust {
         }
         // Not for whom it would not vouch now: somebody was revoked, or the organisation has a key by now.
         self.check(&bearer).ok()?;
-        let pass = self.vouch(bearer.key, Some(bearer.name), VOUCHED_FOR).ok()?;
+        let pass = self.vouch_for_job(bearer.key, Some(bearer.name), now).ok()?;
         Some(envelope.clone().with_pass(pass))
     }
 

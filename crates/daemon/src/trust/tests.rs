@@ -53,6 +53,24 @@ fn pass_of_a_job_that_waits_is_renewed_by_who_signed_it_and_for_nobody_who_was_r
 }
 
 #[test]
+fn jobs_of_a_user_carry_one_pass_for_a_day_unless_it_was_revoked() {
+    let (trust, _) = trust();
+    let (alice, bob, now) = (key(9).public(), key(8).public(), trust.clock.now());
+    let pass = |user, hours| trust.vouch_for_job(user, None, now + Span::from_hours(hours)).unwrap();
+    let first = pass(alice, 0);
+    assert_eq!(pass(alice, 23), first);
+    assert_ne!(pass(bob, 0), first);
+    assert_ne!(trust.vouch(alice, None, VOUCHED_FOR).unwrap(), first, "what is asked for by hand is its own");
+    let second = pass(alice, 24);
+    assert_ne!(second, first);
+    let says = pass::says(&second).unwrap();
+    assert_eq!(says.expires, now + Span::from_hours(24) + VOUCHED_FOR);
+    assert_eq!(pass(alice, 0), second, "one that lasts longer will do, if a clock was set back");
+    trust.revoke(Said::RevokedPass(says.serial)).unwrap();
+    assert_ne!(pass(alice, 24), second);
+}
+
+#[test]
 fn notices_survive_a_restart_and_make_two_nodes_know_the_same() {
     let (first, cabinet) = trust();
     let organisation = key(5);
