@@ -10,6 +10,7 @@ use shoal_protocols::overlay::cyclon;
 
 use super::bare::Bare;
 use super::memory;
+use super::timed::Timed;
 use super::tuned::Tuned;
 use crate::network::{self, Network, latency};
 use crate::processes::Processes;
@@ -22,6 +23,9 @@ pub const CACHE: usize = 20;
 pub const SHUFFLE: usize = 8;
 /// The time between two shuffles of a node.
 pub const PERIOD: Span = Span::from_secs(10);
+
+/// How long a message takes, at least and at most.
+pub const DELAY_MS: [u64; 2] = [10, 200];
 
 /// How many nodes are told of their first neighbours at once: few, so that the telling takes no memory to speak of.
 const BATCH: usize = 4_096;
@@ -59,7 +63,17 @@ pub fn world(size: Size, threads: usize) -> Speed {
     )
 }
 
-/// Runs the bare loop.
+/// Runs the bare loop over events.
+pub fn timed(size: Size) -> Speed {
+    let neighbours = |node| acquaintances(size, node);
+    measure(
+        size,
+        || Timed::new(size.nodes, size.seed, neighbours),
+        |timed| timed.run_before(Time::ZERO + PERIOD * u64::from(size.cycles)),
+    )
+}
+
+/// Runs the bare loop that knows no time.
 pub fn bare(size: Size) -> Speed {
     let neighbours = |node| acquaintances(size, node);
     measure(
@@ -117,8 +131,8 @@ fn build(size: Size, threads: usize) -> World<Node> {
         period_ms: (PERIOD.as_micros() / 1_000) as u32,
         ..cyclon::Config::default()
     };
-    let network =
-        network::Config::calm(latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 }));
+    let [min_ms, max_ms] = DELAY_MS.map(|ms| ms as f64);
+    let network = network::Config::calm(latency::Config::Uniform(latency::Uniform { min_ms, max_ms }));
     let network =
         Network::build(&network, size.nodes as usize, size.seed).expect("a network that makes sense");
     let configure = move |_| Config { overlay: overlay.into(), work: None };
@@ -174,7 +188,7 @@ mod tests {
 
     #[test]
     fn figures_are_above_nothing() {
-        for speed in [world(SMALL, 1), bare(SMALL), tuned(SMALL)] {
+        for speed in [world(SMALL, 1), timed(SMALL), bare(SMALL), tuned(SMALL)] {
             assert!(speed.node_cycles_per_s > 0.0 && speed.elapsed_s > 0.0);
         }
     }

@@ -5,29 +5,35 @@ pub mod asap;
 mod bare;
 pub mod cyclon;
 pub mod memory;
+mod timed;
 mod tuned;
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
+    use shoal_model::Time;
+
     use super::bare::Bare;
-    use super::cyclon::CACHE;
+    use super::cyclon::{CACHE, PERIOD};
+    use super::timed::Timed;
     use super::tuned::Tuned;
 
     const NODES: usize = 300;
     const CYCLES: usize = 50;
 
-    /// Both loops after a while, from a ring; each as the lists of whom each node knows.
-    fn loops() -> [Vec<Vec<usize>>; 2] {
+    /// The loops after a while, from a ring; each as the lists of whom each node knows.
+    fn loops() -> [Vec<Vec<usize>>; 3] {
         let ring = |node| std::array::from_fn(|place| (node + 1 + place as u32) % NODES as u32);
         let mut bare = Bare::new(NODES as u32, 1, ring);
         let mut tuned = Tuned::new(NODES as u32, 1, ring);
+        let mut timed = Timed::new(NODES as u32, 1, ring);
+        timed.run_before(Time::ZERO + PERIOD * CYCLES as u64);
         for _ in 0..CYCLES {
             bare.cycle();
             tuned.cycle();
         }
-        [bare.known().collect(), tuned.known().collect()]
+        [timed.known().collect(), bare.known().collect(), tuned.known().collect()]
     }
 
     #[test]

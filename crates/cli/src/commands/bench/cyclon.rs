@@ -21,7 +21,7 @@ pub struct Arguments {
     /// Draw all chance from this seed
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Run the bare loop only
+    /// Run the bare loop over events only
     #[arg(long, conflicts_with = "threads")]
     bare: bool,
 }
@@ -38,15 +38,21 @@ struct Printed {
     period_s: u64,
     #[serde(flatten)]
     speed: Speed,
-    /// The bare loop, where it ran beside.
+    /// The same work as a plain loop over events, where it ran beside.
     #[serde(skip_serializing_if = "Option::is_none")]
     bare: Option<Speed>,
-    /// The loop squeezed as far as it goes, where it ran beside: how much is left to gain.
+    /// Less work, where it ran beside: a plain loop that knows no time, in which both sides of a trade happen at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeless: Option<Speed>,
+    /// That one squeezed as far as it goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     tuned: Option<Speed>,
     /// Node-cycles a second beside those of the bare loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<f64>,
+    /// Node-cycles a second beside those of the loop without time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio_timeless: Option<f64>,
 }
 
 /// Measures.
@@ -59,14 +65,13 @@ pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
         )));
     }
     let size = Size { nodes, cycles, seed };
-    // The world first: the peak of its memory would hide behind that of the loop.
-    let (speed, beside) = if bare {
-        (cyclon::bare(size), None)
-    } else {
-        (cyclon::world(size, threads.into()), Some((cyclon::bare(size), cyclon::tuned(size))))
-    };
+    // The world first: the peak of its memory would hide behind that of the loops.
+    let speed = if bare { cyclon::timed(size) } else { cyclon::world(size, threads.into()) };
+    let beside = |run: fn(Size) -> Speed| (!bare).then(|| run(size));
+    let loops = [cyclon::timed, cyclon::bare, cyclon::tuned].map(beside);
     // Of several in one process, only the first can tell its memory.
     let unknown = |speed: Speed| Speed { bytes_per_node: None, ..speed };
+    let of = |other: Speed| speed.node_cycles_per_s / other.node_cycles_per_s;
     let printed = Printed {
         nodes,
         cycles,
@@ -76,9 +81,11 @@ pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
         shuffle: SHUFFLE,
         period_s: PERIOD.as_secs(),
         speed,
-        bare: beside.map(|(bare, _)| unknown(bare)),
-        tuned: beside.map(|(_, tuned)| unknown(tuned)),
-        ratio: beside.map(|(bare, _)| speed.node_cycles_per_s / bare.node_cycles_per_s),
+        bare: loops[0].map(unknown),
+        timeless: loops[1].map(unknown),
+        tuned: loops[2].map(unknown),
+        ratio: loops[0].map(of),
+        ratio_timeless: loops[1].map(of),
     };
     output.print(&printed, || table(&printed))
 }
@@ -95,19 +102,23 @@ fn table(printed: &Printed) -> Table {
         ]);
     };
     row(if printed.bare.is_some() { "through nodes" } else { "bare loop" }, &printed.speed);
-    for (title, speed) in [("bare loop", &printed.bare), ("tuned loop", &printed.tuned)] {
+    let loops = [
+        ("bare loop", &printed.bare),
+        ("without time", &printed.timeless),
+        ("the same, tuned", &printed.tuned),
+    ];
+    for (title, speed) in loops {
         if let Some(speed) = speed {
             row(title, speed);
         }
     }
-    if let Some(ratio) = printed.ratio {
-        table.row([
-            "of the bare loop".to_owned(),
-            format!("{ratio:.2}"),
-            String::new(),
-            String::new(),
-            String::new(),
-        ]);
+    for (title, ratio) in
+        [("of the bare loop", printed.ratio), ("of that without time", printed.ratio_timeless)]
+    {
+        if let Some(ratio) = ratio {
+            let nothing = String::new;
+            table.row([title.to_owned(), format!("{ratio:.2}"), nothing(), nothing(), nothing()]);
+        }
     }
     table
 }
