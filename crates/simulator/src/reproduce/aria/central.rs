@@ -13,7 +13,8 @@ use shoal_model::{Machine, Span, Time};
 use super::seen::Job;
 use crate::workload::Workload;
 
-pub fn run(workload: &Workload, machines: &[Machine]) -> Vec<Job> {
+/// What becomes of the jobs; machines are there from the times given for them.
+pub fn run(workload: &Workload, machines: &[Machine], from: &[Time]) -> Vec<Job> {
     let needs: Vec<Needs> = workload
         .profiles
         .iter()
@@ -25,8 +26,9 @@ pub fn run(workload: &Workload, machines: &[Machine]) -> Vec<Job> {
         .collect();
     let mut fastest: Vec<usize> = (0..machines.len()).collect();
     fastest.sort_by_key(|&place| Reverse(machines[place].speed));
-    let mut idle = vec![true; machines.len()];
-    let mut ends: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
+    let mut idle = vec![false; machines.len()];
+    let from = from.iter().enumerate().map(|(place, &from)| Reverse((from, place)));
+    let mut ends: BinaryHeap<Reverse<(Time, usize)>> = from.collect();
     let mut times: Vec<Option<(Time, Time)>> = vec![None; workload.jobs.len()];
     let mut waiting: Vec<usize> = Vec::new();
     let mut next = 0;

@@ -15,10 +15,8 @@ const WAIT: u32 = 60;
 /// The scenarios that are looked at with other waits.
 pub const WAITING: [&str; 6] = ["FCFS", "iFCFS", "Deadline", "iDeadline", "DeadlineH", "iDeadlineH"];
 const LIVE: [&str; 2] = ["Mixed", "iMixed"];
-const CYCLON: [&str; 4] = ["Mixed", "iMixed", "Deadline", "iDeadline"];
 /// The scenarios of which it is asked why jobs miss their deadlines all the same.
 const CAUSE: [&str; 4] = ["Deadline", "iDeadline", "DeadlineH", "iDeadlineH"];
-const CENTRAL: [&str; 4] = ["Mixed", "Deadline", "iDeadline", "DeadlineH"];
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +76,8 @@ impl Experiment {
                 let paper = each(&LIVE, size.seeds, Variant::Paper);
                 [paper, each(&LIVE, beside, Variant::Live)].concat()
             }
-            Experiment::Cyclon => each(&CYCLON, beside, Variant::Cyclon),
-            Experiment::Central => each(&CENTRAL, size.seeds, Variant::Central),
+            Experiment::Cyclon => each(&scenes(), beside, Variant::Cyclon),
+            Experiment::Central => each(&scenes(), size.seeds, Variant::Central),
             Experiment::Cause => each(&CAUSE, beside, Variant::Plenty),
             Experiment::Scale => {
                 let variants = size.scales().flat_map(|nodes| [Variant::Scale(nodes), Variant::Flat(nodes)]);
@@ -101,7 +99,7 @@ impl Experiment {
             Experiment::AcceptWait => accept_wait(runs, findings),
             Experiment::Live => live(runs, findings),
             Experiment::Cyclon => cyclon(runs, findings),
-            Experiment::Central => central(runs, findings),
+            Experiment::Central => all_scenes("central", Variant::Central, runs, findings),
             Experiment::Cause => cause(runs, findings),
             Experiment::Scale => scale(runs, findings),
         }
@@ -341,29 +339,24 @@ fn live(runs: &Runs, findings: &mut Findings) {
     findings.claim("aria/beyond/live/within_spread", &[most], inside);
 }
 
+/// All scenarios with another overlay beneath.
 fn cyclon(runs: &Runs, findings: &mut Findings) {
-    let values = |scene, of: fn(&Seen) -> f64| -> Vec<f64> {
-        runs.varied(scene, Variant::Cyclon).into_iter().map(of).collect()
-    };
+    all_scenes("cyclon", Variant::Cyclon, runs, findings);
     for scene in ["Mixed", "iMixed"] {
-        findings.figure(&format!("aria/beyond/cyclon/{scene}/completion"), &values(scene, Seen::completion));
-        let request = values(scene, |seen| seen.megabytes(&["request"]));
+        let seen = runs.varied(scene, Variant::Cyclon).into_iter();
+        let request: Vec<f64> = seen.map(|seen| seen.megabytes(&["request"])).collect();
         findings.figure(&format!("aria/beyond/cyclon/{scene}/request"), &request);
-    }
-    for scene in ["Deadline", "iDeadline"] {
-        findings.figure(&format!("aria/beyond/cyclon/{scene}/missed"), &values(scene, Seen::missed));
     }
 }
 
-fn central(runs: &Runs, findings: &mut Findings) {
-    let values = |scene, of: fn(&Seen) -> f64| -> Vec<f64> {
-        runs.varied(scene, Variant::Central).into_iter().map(of).collect()
-    };
-    for scene in ["Deadline", "iDeadline"] {
-        findings.figure(&format!("aria/central/{scene}/missed"), &values(scene, Seen::missed));
-    }
-    for scene in ["Mixed", "DeadlineH"] {
-        findings.figure(&format!("aria/central/{scene}/completion"), &values(scene, Seen::completion));
+fn all_scenes(name: &str, variant: Variant, runs: &Runs, findings: &mut Findings) {
+    for scene in scenes() {
+        let values =
+            |of: fn(&Seen) -> f64| -> Vec<f64> { runs.varied(scene, variant).into_iter().map(of).collect() };
+        findings.figure(&format!("aria/beyond/{name}/{scene}/completion"), &values(Seen::completion));
+        if scene.contains("Deadline") {
+            findings.figure(&format!("aria/beyond/{name}/{scene}/missed"), &values(Seen::missed));
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which runs are made for what is wanted; and making them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::path::PathBuf;
 
 use shoal_model::Time;
@@ -74,15 +75,17 @@ impl Plan {
         let workload = scenario.workload.load(case.seed)?;
         let hours = |time: Time| time.as_secs_f64() / 3_600.0;
         let nodes = scenario.nodes;
+        let plan = faults::Plan::generate(&scenario.faults, nodes, scenario.seed);
+        let events = plan.map(|plan| plan.events().to_vec()).unwrap_or_default();
+        let joins = events.into_iter().filter(|event| matches!(event.fault, faults::Fault::Join { .. }));
+        let joins: Vec<Time> = joins.map(|event| event.at).collect();
+        let joined = joins.iter().copied().map(hours).collect();
         if case.variant == Variant::Central {
-            let jobs = central::run(&workload, &scenario.machines[..nodes]);
-            return Ok(Seen { nodes, joined: Vec::new(), jobs, traffic: BTreeMap::new(), inputs: 0 });
+            let from: Vec<Time> = iter::repeat_n(Time::ZERO, nodes).chain(joins).collect();
+            let jobs = central::run(&workload, &scenario.machines[..from.len()], &from);
+            return Ok(Seen { nodes, joined, jobs, traffic: BTreeMap::new(), inputs: 0 });
         }
         let deadlines: Vec<Option<Time>> = workload.profiles.iter().map(|profile| profile.deadline).collect();
-        let plan = faults::Plan::generate(&scenario.faults, nodes, scenario.seed);
-        let joined = plan.map(|plan| plan.events().to_vec()).unwrap_or_default();
-        let joined = joined.iter().filter(|event| matches!(event.fault, faults::Fault::Join { .. }));
-        let joined = joined.map(|event| hours(event.at)).collect();
         let run: Run<Node> = Run::with_jobs(&scenario, workload, 1)?;
         let replay = format!("shoal sim reproduce aria ({case})");
         let checkers = run.checkers(replay);
