@@ -1,8 +1,9 @@
-//! CYCLON as a plain loop over a list of nodes that knows no time: less than the work of a simulator.
+//! CYCLON as a plain loop over a list of nodes: what the simulator is measured against.
 //!
-//! Each cycle every node ages its cache and trades entries with its oldest neighbour. There is no message on its way, no other
-//! protocol, and nothing that could go wrong: both sides of a trade happen at once. ([`super::tuned`] is the same,
-//! squeezed as far as it goes.)
+//! The same work with the same types, as anybody would write it by hand: each cycle every node ages its cache and
+//! trades entries with its oldest neighbour. There is no time, no message on its way, no other protocol, and nothing
+//! that could go wrong: both sides of a trade happen at once. ([`super::tuned`] is the same, squeezed as far as it goes;
+//! [`super::events`] has time as well.)
 
 use rand::seq::SliceRandom;
 use shoal_model::NodeId;

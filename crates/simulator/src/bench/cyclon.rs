@@ -9,8 +9,8 @@ use shoal_protocols::node::{Command, Config, Node};
 use shoal_protocols::overlay::cyclon;
 
 use super::bare::Bare;
+use super::events::Events;
 use super::memory;
-use super::timed::Timed;
 use super::tuned::Tuned;
 use crate::network::{self, Network, latency};
 use crate::processes::Processes;
@@ -63,17 +63,17 @@ pub fn world(size: Size, threads: usize) -> Speed {
     )
 }
 
-/// Runs the bare loop over events.
-pub fn timed(size: Size) -> Speed {
+/// Runs the loop over events.
+pub fn events(size: Size) -> Speed {
     let neighbours = |node| acquaintances(size, node);
     measure(
         size,
-        || Timed::new(size.nodes, size.seed, neighbours),
-        |timed| timed.run_before(Time::ZERO + PERIOD * u64::from(size.cycles)),
+        || Events::new(size.nodes, size.seed, neighbours),
+        |events| events.run_before(Time::ZERO + PERIOD * u64::from(size.cycles)),
     )
 }
 
-/// Runs the bare loop that knows no time.
+/// Runs the bare loop.
 pub fn bare(size: Size) -> Speed {
     let neighbours = |node| acquaintances(size, node);
     measure(
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn figures_are_above_nothing() {
-        for speed in [world(SMALL, 1), timed(SMALL), bare(SMALL), tuned(SMALL)] {
+        for speed in [world(SMALL, 1), bare(SMALL), tuned(SMALL), events(SMALL)] {
             assert!(speed.node_cycles_per_s > 0.0 && speed.elapsed_s > 0.0);
         }
     }

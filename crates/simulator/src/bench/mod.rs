@@ -4,8 +4,8 @@
 pub mod asap;
 mod bare;
 pub mod cyclon;
+mod events;
 pub mod memory;
-mod timed;
 mod tuned;
 
 #[cfg(test)]
@@ -16,7 +16,7 @@ mod tests {
 
     use super::bare::Bare;
     use super::cyclon::{CACHE, PERIOD};
-    use super::timed::Timed;
+    use super::events::Events;
     use super::tuned::Tuned;
 
     const NODES: usize = 300;
@@ -27,13 +27,13 @@ mod tests {
         let ring = |node| std::array::from_fn(|place| (node + 1 + place as u32) % NODES as u32);
         let mut bare = Bare::new(NODES as u32, 1, ring);
         let mut tuned = Tuned::new(NODES as u32, 1, ring);
-        let mut timed = Timed::new(NODES as u32, 1, ring);
-        timed.run_before(Time::ZERO + PERIOD * CYCLES as u64);
+        let mut events = Events::new(NODES as u32, 1, ring);
+        events.run_before(Time::ZERO + PERIOD * CYCLES as u64);
         for _ in 0..CYCLES {
             bare.cycle();
             tuned.cycle();
         }
-        [timed.known().collect(), bare.known().collect(), tuned.known().collect()]
+        [bare.known().collect(), tuned.known().collect(), events.known().collect()]
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! CYCLON as a plain loop over events: what the simulator is measured against.
+//! CYCLON as a plain loop over events: what a simulator written by hand for this one protocol would do.
 //!
-//! The same work with the same types, as anybody would write it by hand: every node shuffles each period, what it says takes its
-//! time to arrive, and a heap says what comes next. There is no other protocol, nobody fails, nothing is counted, and
-//! nothing waits for an answer that does not come. ([`super::bare`] leaves out time as well.)
+//! Every node shuffles each period, what it says takes its time to arrive, and a heap says what comes next. There is no other
+//! protocol, nobody fails, nothing is counted, and nobody waits for an answer that does not come. ([`super::bare`] leaves
+//! out time as well.)
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -16,7 +16,7 @@ use super::cyclon::{CACHE, DELAY_MS, PERIOD, SHUFFLE};
 use crate::streams::{Purpose, Stream, stream};
 
 /// All nodes of a loop, and what is due.
-pub struct Timed {
+pub struct Events {
     peers: Vec<Peer>,
     agenda: BinaryHeap<Reverse<Due>>,
     /// How many events there were: of two at one time the earlier made comes first.
@@ -45,21 +45,21 @@ enum What {
     Reply(usize, Vec<Entry>),
 }
 
-impl Timed {
+impl Events {
     /// Nodes that know these neighbours.
-    pub fn new(nodes: u32, seed: u64, neighbours: impl Fn(u32) -> [u32; CACHE]) -> Timed {
+    pub fn new(nodes: u32, seed: u64, neighbours: impl Fn(u32) -> [u32; CACHE]) -> Events {
         let peer = |node| Peer {
             cache: neighbours(node).map(|other| entry(other as usize)).into(),
             lent: Vec::new(),
             chance: stream(seed, Purpose::Node, u64::from(node)),
         };
         let peers = (0..nodes).map(peer).collect();
-        let mut timed = Timed { peers, agenda: BinaryHeap::new(), made: 0 };
-        for node in 0..timed.peers.len() {
-            let first = timed.peers[node].chance.random_range(0..PERIOD.as_micros());
-            timed.put(Time::from_micros(first), What::Shuffle(node));
+        let mut events = Events { peers, agenda: BinaryHeap::new(), made: 0 };
+        for node in 0..events.peers.len() {
+            let first = events.peers[node].chance.random_range(0..PERIOD.as_micros());
+            events.put(Time::from_micros(first), What::Shuffle(node));
         }
-        timed
+        events
     }
 
     /// Has all happen that is due before `until`.
