@@ -162,13 +162,14 @@ impl Sources {
     /// All texts in one table.
     pub fn merge(&self) -> Result<Document<'_>, Error> {
         let mut merged: Option<Spanned<DeTable<'_>>> = None;
-        for number in 0..self.sources.len() {
+        // From below: what is of another kind is known only when all beneath it is there.
+        for number in (0..self.sources.len()).rev() {
             let mut table = self.parse(number)?;
             table.get_mut().remove(LIKE);
             merged = Some(match merged {
                 None => table,
                 // The span stays that of the text with the last word that is a file: see `Document::place`.
-                Some(over) => Spanned::new(table.span(), merge(over.into_inner(), table.into_inner())),
+                Some(under) => Spanned::new(under.span(), merge(table.into_inner(), under.into_inner())),
             });
         }
         let root = merged.unwrap_or_else(|| Spanned::new(0..0, DeTable::new()));

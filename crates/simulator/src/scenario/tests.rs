@@ -193,6 +193,17 @@ fn another_kind_takes_the_place_of_the_one_before() {
 }
 
 #[test]
+fn another_kind_takes_the_place_of_all_that_was_said_of_the_one_before() {
+    let folder = folder(&[
+        ("base", &format!("{SMALL}\n[overlay]\nkind = \"blatant-s\"\nbound = 5\n")),
+        ("middle", "like = \"base\"\noverlay.ant_ms = 900000\n"),
+        ("top", "like = \"middle\"\noverlay = { kind = \"cyclon\", cache = 6 }\n"),
+    ]);
+    let scenario = load(&folder, "top", &Overrides::default()).unwrap();
+    assert_eq!(scenario.overlay.as_cyclon().map(|cyclon| cyclon.cache), Some(6));
+}
+
+#[test]
 fn scenarios_that_are_like_each_other_are_refused() {
     let folder = folder(&[
         ("a", "like = \"b\"\n"),
