@@ -18,6 +18,8 @@ pub struct Config {
     pub exclusive: bool,
     /// How far a REQUEST goes (IV-E).
     pub request_hops: u8,
+    /// How much further it goes in each further round (ours; the paper's rounds are all alike).
+    pub round_hops: u8,
     /// To how many neighbours each node passes it on (IV-E).
     pub request_fan_out: u8,
     /// How far an INFORM goes (IV-E).
@@ -52,6 +54,7 @@ impl Default for Config {
             queue: Order::Each(Policy::Fcfs),
             exclusive: true,
             request_hops: 9,
+            round_hops: 0,
             request_fan_out: 4,
             inform_hops: 8,
             inform_fan_out: 2,
@@ -180,6 +183,13 @@ impl Config {
             Some((field, ..)) => Err(ConfigError { field }),
             None => Ok(()),
         }
+    }
+
+    /// How far a REQUEST of this round goes; of one beyond the last, no further than of that.
+    pub(super) fn request_hops_in(&self, round: u32) -> u8 {
+        let further = round.saturating_sub(1).min(u32::from(self.rounds).saturating_sub(1));
+        let further = further * u32::from(self.round_hops);
+        self.request_hops.saturating_add(u8::try_from(further).unwrap_or(u8::MAX))
     }
 
     pub(super) fn accept_wait(&self) -> Span {

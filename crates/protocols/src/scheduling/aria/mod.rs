@@ -337,7 +337,7 @@ impl Aria {
         if !self.seen.note(ask.flood()) || ask.from == ctx.me {
             return;
         }
-        let Config { request_hops, request_fan_out, inform_hops, inform_fan_out, .. } = self.config;
+        let Config { request_fan_out, inform_hops, inform_fan_out, .. } = self.config;
         if !self.leaving && here.matches(&ask.needs) {
             let cost = self.local.cost_of(ctx.now, ask.job, &ask.needs, ask.priority);
             let low_enough = |cost: &Cost| ask.cost.is_none_or(|asked| *cost <= asked.below(&self.config));
@@ -349,8 +349,10 @@ impl Aria {
                 return;
             }
         }
-        let (most, fan_out) =
-            if informed { (inform_hops, inform_fan_out) } else { (request_hops, request_fan_out) };
+        let (most, fan_out) = match informed {
+            true => (inform_hops, inform_fan_out),
+            false => (self.config.request_hops_in(ask.round), request_fan_out),
+        };
         if hops >= most {
             return;
         }

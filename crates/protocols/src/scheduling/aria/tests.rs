@@ -12,10 +12,14 @@ const OWNER: NodeId = NodeId(2);
 const DELAY: Span = Span::from_millis(1);
 
 fn world() -> World<Node> {
+    world_of(2, Config::real())
+}
+
+fn world_of(nodes: u64, recipe: Config) -> World<Node> {
     let config = node::Config {
         work: Some(Box::new(config::Work {
             machine: Machine::with_capacity(Resources::cores(2)),
-            recipe: config::Recipe::Aria(Config::real()),
+            recipe: config::Recipe::Aria(recipe),
             commit: Default::default(),
             heartbeat: crate::guard::heartbeat::Config { watch: false, ..Default::default() },
             limit_default: Span::from_hours(1),
@@ -24,7 +28,7 @@ fn world() -> World<Node> {
         })),
         ..node::Config::default()
     };
-    World::new(2, config, DELAY)
+    World::new(nodes, config, DELAY)
 }
 
 fn envelope(number: u8) -> Shared<Envelope> {
@@ -75,6 +79,26 @@ fn assigned_job_does_not_start_before_it_is_confirmed() {
     assert_eq!(starts(&world), 0, "that is another's token");
     confirm(&mut world, &job, 1, drawn);
     assert_eq!(starts(&world), 1);
+}
+
+#[test]
+fn request_goes_further_in_each_further_round_where_it_is_to() {
+    let passed_on = |round_hops, round, hops| {
+        let mut world = world_of(3, Config { request_hops: 2, round_hops, rounds: 4, ..Config::real() });
+        world.command(ME, node::Command::Meet([NodeId(3)].into()));
+        let needs = Needs::new(Resources::cores(64), Span::from_hours(1));
+        let ask = Ask { from: OWNER, job: envelope(1).id(), round, needs, priority: 0, cost: None };
+        tell(&mut world, OWNER, Message::Request(Shared::new(ask), hops));
+        let request = |message: &node::Message| matches!(message, node::Message::Aria(Message::Request(..)));
+        world.sent().iter().any(|sent| sent.from == ME && request(&sent.message))
+    };
+    assert!(passed_on(0, 4, 1) && !passed_on(0, 4, 2), "as in the paper");
+    assert!(passed_on(1, 1, 1) && !passed_on(1, 1, 2));
+    assert!(passed_on(1, 3, 3) && !passed_on(1, 3, 4));
+    assert!(
+        passed_on(1, u32::MAX, 4) && !passed_on(1, u32::MAX, 5),
+        "there are four rounds, whatever is said"
+    );
 }
 
 #[test]

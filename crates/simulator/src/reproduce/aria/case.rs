@@ -80,7 +80,9 @@ impl Case {
                 // The gap shrinks as the grid grows; so do the jobs that are waited for.
                 let gap = 10.0 * 500.0 / f64::from(nodes);
                 let flat = match self.variant {
-                    Variant::Flat(_) => "recipe.request_hops = 5\nrecipe.inform_hops = 6\n",
+                    Variant::Flat(_) => {
+                        "recipe.request_hops = 5\nrecipe.round_hops = 1\nrecipe.inform_hops = 6\n"
+                    }
                     Variant::Scale(_)
                     | Variant::Paper
                     | Variant::Wait(_)
