@@ -27,7 +27,7 @@ use crate::protocol::{Ctx, Input, Layer, Never, Protocol};
 use crate::shared::Shared;
 use alpha::Alpha;
 pub use config::{CARRIES_MAX, Config, ConfigError};
-use graph::{Graph, UNREACHABLE};
+use graph::{Graph, Survey};
 pub use message::{Known, Message};
 
 /// The most links of a node: whoever has them makes no more.
@@ -264,9 +264,8 @@ impl BlatantS {
         let passes = passes.min(PASSES);
         if passes > 0 && self.alpha.exceeds_mean(self.degree()) {
             // Somebody who has fewer links, as far as is known.
-            let degree = |node: NodeId| self.alpha.get(node).map(|known| known.neighbours.len());
             let others = self.neighbours().filter(|&node| node != newcomer);
-            let least = others.filter_map(|node| Some((degree(node)?, node))).min();
+            let least = others.filter_map(|node| Some((self.degree_of(node)?, node))).min();
             if let Some((degree, node)) = least
                 && degree < self.degree()
             {
@@ -284,15 +283,13 @@ impl BlatantS {
             return;
         }
         let graph = self.graph();
-        let distances = graph.distances(self.config.far());
         // Who is not known to be near is taken to be as far as it says.
-        if graph.distance_to(far, &distances) < self.config.far() {
+        if graph.distance_to(far, &graph.survey()) < self.config.far() {
             return;
         }
         let passes = passes.min(PASSES);
         if passes > 0 {
-            let degree = |node: NodeId| self.alpha.get(node).map(|known| known.neighbours.len());
-            let least = self.neighbours().filter_map(|node| Some((degree(node)?, node))).min();
+            let least = self.neighbours().filter_map(|node| Some((self.degree_of(node)?, node))).min();
             if let Some((degree, node)) = least
                 && degree + 1 < self.degree()
             {
@@ -386,16 +383,14 @@ impl BlatantS {
         self.news = false;
         self.looked_at = ctx.now;
         let graph = self.graph();
-        if let Some(node) = self.to_cut(&graph) {
+        let survey = graph.survey();
+        if let Some(node) = self.to_cut(&graph, &survey) {
             ctx.send(node, Message::Unlink);
             return;
         }
-        let distances = graph.distances(u8::MAX - 1);
-        let is_far = |&(_, distance): &(NodeId, u8)| distance >= self.config.far() && distance != UNREACHABLE;
         // Only whose own word is known: somebody else's may be long out of date.
-        let known = |&(node, _): &(NodeId, u8)| self.alpha.get(node).is_some();
-        let mut far: Vec<NodeId> =
-            graph.with(&distances).filter(is_far).filter(known).map(|(node, _)| node).collect();
+        let known = |&node: &NodeId| self.alpha.get(node).is_some();
+        let mut far: Vec<NodeId> = graph.from_distance(&survey, self.config.far()).filter(known).collect();
         far.sort_unstable();
         if !far.is_empty() && self.degree() < LINKS_MAX {
             let node = far[ctx.chance.random_range(0..far.len())];
@@ -404,13 +399,15 @@ impl BlatantS {
     }
 
     /// A link that the disconnect rule takes away.
-    fn to_cut(&self, graph: &Graph) -> Option<NodeId> {
+    fn to_cut(&self, graph: &Graph, survey: &Survey) -> Option<NodeId> {
         if self.degree() <= LINKS_LEAST {
             return None;
         }
-        let few = |node| self.alpha.get(node).is_some_and(|known| known.neighbours.len() <= LINKS_LEAST);
-        let may = |&node: &NodeId| !few(node) && self.closes_ring(graph, node);
-        self.neighbours().find(may)
+        let few = |node| self.degree_of(node).is_some_and(|degree| degree <= LINKS_LEAST);
+        let links = self.neighbours().zip(&survey.rings);
+        let mut short =
+            links.filter(|&(_, &ring)| ring.saturating_sub(1) <= self.config.bound).map(|(node, _)| node);
+        short.find(|&node| !few(node) && self.closes_ring(graph, node))
     }
 
     /// Whether this end would cut the link too.
@@ -429,6 +426,11 @@ impl BlatantS {
         }
         let Some(way) = graph.way_round(node, self.config.bound) else { return false };
         way.windows(2).all(|link| place(link[0], link[1]) < own)
+    }
+
+    /// How many links another has, by its own word.
+    fn degree_of(&self, node: NodeId) -> Option<usize> {
+        self.alpha.get(node).map(|known| known.neighbours.len())
     }
 
     fn graph(&self) -> Graph {

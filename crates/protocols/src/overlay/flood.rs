@@ -12,11 +12,11 @@ pub const SEEN_MAX: usize = 128;
 /// The floods that were handled lately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seen {
+    /// Of each the last bits, in whole blocks, a cache line each: many words that come by have been heard before, from
+    /// somebody else, and these tell where to look.
+    tags: [[u16; BLOCK]; SEEN_MAX / BLOCK],
     /// Numbers of floods, round and round.
     floods: Vec<u64>,
-    /// Of each the last bits, in whole blocks, a cache line each: most words that come by have been heard before, from
-    /// somebody else, and these tell where to look.
-    tags: Vec<[u16; BLOCK]>,
     next: usize,
 }
 
@@ -32,9 +32,6 @@ impl Seen {
         let place = if self.floods.len() < SEEN_MAX {
             let place = self.floods.len();
             self.floods.push(flood);
-            if place / BLOCK == self.tags.len() {
-                self.tags.push([0; BLOCK]);
-            }
             place
         } else {
             let place = self.next;
@@ -48,13 +45,16 @@ impl Seen {
 
     fn remembers(&self, flood: u64) -> bool {
         let tag = flood as u16;
-        let is_here = |(block, tags): (usize, &[u16; BLOCK])| {
+        let is_here = |block: usize| {
+            let tags = &self.tags[block];
             let may = tags.iter().fold(false, |found, &known| found | (known == tag));
             // The numbers lie elsewhere: only those are looked at whose tag is the same.
             may && (0..BLOCK)
                 .any(|place| tags[place] == tag && self.floods.get(block * BLOCK + place) == Some(&flood))
         };
-        self.tags.iter().enumerate().any(is_here)
+        // What was heard before was mostly heard just now.
+        let last = (self.floods.len() + self.next).saturating_sub(1) / BLOCK;
+        (0..self.tags.len()).map(|back| (last + self.tags.len() - back) % self.tags.len()).any(is_here)
     }
 
     /// Reads what the next word will be compared with.

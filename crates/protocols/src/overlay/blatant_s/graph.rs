@@ -15,6 +15,16 @@ pub struct Graph {
 
 /// Further than anything.
 pub const UNREACHABLE: u8 = u8::MAX;
+/// What is further is not looked for.
+const FURTHEST: u8 = UNREACHABLE - 1;
+
+/// What a look around from a node has found.
+pub struct Survey {
+    /// By number.
+    distances: Vec<u8>,
+    /// How many links the shortest ring has that each of the node's own is part of, in their order; [`UNREACHABLE`] for none.
+    pub rings: Vec<u8>,
+}
 
 /// Numbers for nodes, as they come: a table that is half empty, since a graph is made for each look at the rules.
 struct Numbers {
@@ -90,19 +100,56 @@ impl Graph {
         Graph { nodes, begins, ends, me: my_number }
     }
 
-    /// How far away each node is from this one, up to a distance; [`UNREACHABLE`] beyond.
-    pub fn distances(&self, most: u8) -> Vec<u8> {
-        self.search(None, most).0
+    /// Looks around from this node.
+    pub fn survey(&self) -> Survey {
+        let count = self.nodes.nodes.len();
+        let mut distances = vec![UNREACHABLE; count];
+        // By which of this node's links each was reached: what is reached by two of them closes a ring with both.
+        let mut by = vec![0u8; count];
+        let mut queue = Vec::with_capacity(count);
+        distances[usize::from(self.me)] = 0;
+        let own = self.row(self.me);
+        for (link, &to) in own.iter().enumerate() {
+            distances[usize::from(to)] = 1;
+            by[usize::from(to)] = link as u8;
+            queue.push(to);
+        }
+        let mut rings = vec![UNREACHABLE; own.len()];
+        let mut next = 0;
+        while let Some(&at) = queue.get(next) {
+            next += 1;
+            let (here, link) = (distances[usize::from(at)], by[usize::from(at)]);
+            if here == FURTHEST {
+                break;
+            }
+            for &to in self.row(at) {
+                let there = &mut distances[usize::from(to)];
+                let other = &mut by[usize::from(to)];
+                if *there == UNREACHABLE {
+                    *there = here + 1;
+                    *other = link;
+                    queue.push(to);
+                } else if *other != link && to != self.me {
+                    let ring = here.saturating_add(*there).saturating_add(1);
+                    for link in [link, *other] {
+                        let shortest = &mut rings[usize::from(link)];
+                        *shortest = ring.min(*shortest);
+                    }
+                }
+            }
+        }
+        Survey { distances, rings }
     }
 
-    /// The nodes with their distances.
-    pub fn with<'a>(&'a self, distances: &'a [u8]) -> impl Iterator<Item = (NodeId, u8)> + 'a {
-        self.nodes.nodes.iter().copied().zip(distances.iter().copied())
+    /// The nodes that a survey found this far away or further.
+    pub fn from_distance<'a>(&'a self, survey: &'a Survey, least: u8) -> impl Iterator<Item = NodeId> + 'a {
+        let all = self.nodes.nodes.iter().zip(&survey.distances);
+        all.filter(move |&(_, &distance)| distance >= least && distance != UNREACHABLE).map(|(&node, _)| node)
     }
 
-    /// The distance to a node among these.
-    pub fn distance_to(&self, node: NodeId, distances: &[u8]) -> u8 {
-        self.nodes.find(node).1.map_or(UNREACHABLE, |number| distances[usize::from(number)])
+    /// The distance to a node; [`UNREACHABLE`] if no way is known.
+    pub fn distance_to(&self, node: NodeId, survey: &Survey) -> u8 {
+        self.nodes.find(node).1.map_or(UNREACHABLE, |number| survey.distances[usize::from(number)])
     }
 
     /// Who is linked with a node, as far as is known.
@@ -114,10 +161,7 @@ impl Graph {
     /// The shortest way to a neighbour without the link to it, if it has at most so many links: all nodes of it.
     pub fn way_round(&self, neighbour: NodeId, most: u8) -> Option<Vec<NodeId>> {
         let goal = self.nodes.find(neighbour).1?;
-        let (distances, before) = self.search(Some(goal), most);
-        if distances[usize::from(goal)] == UNREACHABLE {
-            return None;
-        }
+        let before = self.search(goal, most)?;
         let mut way = vec![neighbour];
         let mut at = goal;
         while at != self.me {
@@ -132,9 +176,8 @@ impl Graph {
         &self.ends[self.begins[at] as usize..self.begins[at + 1] as usize]
     }
 
-    /// How far away nodes are, and who comes before each on the way; up to a goal, to which the link from here does not
-    /// count.
-    fn search(&self, goal: Option<u16>, most: u8) -> (Vec<u8>, Vec<u16>) {
+    /// Who comes before each node on the way to a goal, to which the link from here does not count.
+    fn search(&self, goal: u16, most: u8) -> Option<Vec<u16>> {
         let mut distances = vec![UNREACHABLE; self.nodes.nodes.len()];
         let mut before = vec![0; self.nodes.nodes.len()];
         let mut queue = Vec::with_capacity(self.nodes.nodes.len());
@@ -148,29 +191,33 @@ impl Graph {
                 break;
             }
             for &to in self.row(at) {
-                if distances[usize::from(to)] != UNREACHABLE || (here == 0 && Some(to) == goal) {
+                if distances[usize::from(to)] != UNREACHABLE || (here == 0 && to == goal) {
                     continue;
                 }
                 distances[usize::from(to)] = here + 1;
                 before[usize::from(to)] = at;
                 // Nothing that comes later is nearer, and the last steps are most of the work.
-                if Some(to) == goal {
-                    return (distances, before);
+                if to == goal {
+                    return Some(before);
                 }
                 queue.push(to);
             }
         }
-        (distances, before)
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
     use shoal_model::Time;
 
     use super::super::message::Known;
     use super::*;
     use crate::shared::Shared;
+    use crate::testing::cases;
 
     /// A ring of so many nodes, seen from node 1.
     fn ring(size: u64) -> Graph {
@@ -186,11 +233,13 @@ mod tests {
     #[test]
     fn distances_in_a_ring_are_those_of_the_shorter_way() {
         let graph = ring(8);
-        let distances = graph.distances(20);
-        let all: Vec<u8> = (1..=8).map(|node| graph.distance_to(NodeId(node), &distances)).collect();
+        let survey = graph.survey();
+        let all: Vec<u8> = (1..=8).map(|node| graph.distance_to(NodeId(node), &survey)).collect();
         assert_eq!(all, [0, 1, 2, 3, 4, 3, 2, 1]);
-        assert_eq!(graph.distance_to(NodeId(99), &distances), UNREACHABLE);
-        assert_eq!(graph.distance_to(NodeId(5), &graph.distances(3)), UNREACHABLE, "further than was asked");
+        assert_eq!(graph.distance_to(NodeId(99), &survey), UNREACHABLE);
+        let far: Vec<NodeId> = graph.from_distance(&survey, 3).collect();
+        assert_eq!(far, [4, 5, 6].map(NodeId));
+        assert_eq!(survey.rings, [8, 8]);
     }
 
     #[test]
@@ -199,5 +248,31 @@ mod tests {
         let way = graph.way_round(NodeId(2), 5).expect("five links the other way");
         assert_eq!(way, [2, 3, 4, 5, 6, 1].map(NodeId));
         assert_eq!(graph.way_round(NodeId(2), 4), None);
+    }
+
+    proptest! {
+        #![proptest_config(cases(300))]
+
+        /// What one look around tells of all links is what a search for each of them finds.
+        #[test]
+        fn shortest_ring_of_each_link_is_the_way_round_and_the_link(
+            links in prop::collection::btree_set(1u64..30, 1..7),
+            known in prop::collection::btree_map(1u64..30, prop::collection::btree_set(0u64..30, 0..4), 0..25),
+        ) {
+            let nodes = |ids: BTreeSet<u64>| ids.into_iter().map(NodeId).collect::<Vec<_>>();
+            let links = nodes(links);
+            let mut alpha = Alpha::new(50);
+            for (node, neighbours) in known {
+                let neighbours = Shared::new(nodes(neighbours));
+                alpha.learn(&Known { node: NodeId(node), at: Time::ZERO, neighbours });
+            }
+            let graph = Graph::new(NodeId(0), &links, &alpha);
+            let survey = graph.survey();
+            prop_assert_eq!(survey.rings.len(), links.len());
+            for (&link, &ring) in links.iter().zip(&survey.rings) {
+                let way = graph.way_round(link, FURTHEST);
+                prop_assert_eq!(way.map_or(UNREACHABLE, |way| way.len() as u8), ring);
+            }
+        }
     }
 }
