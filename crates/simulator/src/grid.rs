@@ -6,6 +6,7 @@ use serde::Deserialize;
 use shoal_model::{Envelope, JobId, Machine, NodeId, Span, Time};
 use shoal_protocols::node::{Command, Config as NodeConfig, Node, config};
 use shoal_protocols::overlay;
+use shoal_protocols::overlay::can::{self, Can};
 use shoal_protocols::scheduling::asap::Tally;
 use shoal_protocols::{Protocol, Shared};
 
@@ -53,7 +54,7 @@ pub enum Start {
     #[default]
     Join,
     /// As many others at random as their caches hold, a directed graph; or as BLATANT-S has links, an undirected one.
-    /// Drawn once; they start at once.
+    /// Drawn once; they start at once. A CAN is laid out as if they had joined one after the other.
     Graph,
     /// Those that the ants of BLATANT-S have linked them with, once these were quiet; they start at once.
     Ants,
@@ -142,10 +143,13 @@ impl<P: NodeLike> Grid<P> {
         match start {
             Start::Join => grid.start(nodes),
             Start::Ants => grid.meet_by_ants(nodes, &overlay, seed),
-            Start::Graph => {
-                let (degree, undirected) = graph_kind(&overlay);
-                grid.draw_graph(nodes, usize::from(degree), undirected, seed);
-            }
+            Start::Graph => match &overlay {
+                overlay::Config::Cyclon(cyclon) => {
+                    grid.draw_graph(nodes, usize::from(cyclon.cache), false, seed);
+                }
+                overlay::Config::BlatantS(_) => grid.draw_graph(nodes, 2, true, seed),
+                overlay::Config::Can(can) => grid.lay_out(nodes, can),
+            },
         }
         grid.carry_out_faults();
         Ok(grid)
@@ -224,6 +228,19 @@ impl<P: NodeLike> Grid<P> {
         }
     }
 
+    fn lay_out(&mut self, nodes: usize, config: &can::Config) {
+        let points: Vec<_> = (0..nodes)
+            .map(node_id)
+            .map(|node| (node, Can::point_of(config, node, self.machine(node))))
+            .collect();
+        for &(node, _) in &points {
+            self.world.boot(Time::ZERO, node);
+        }
+        for ((node, _), place) in points.iter().zip(can::lay_out(config, &points)) {
+            self.world.command(Time::ZERO, *node, Command::Settle(Box::new(place)));
+        }
+    }
+
     fn meet_by_ants(&mut self, nodes: usize, overlay: &overlay::Config, seed: u64) {
         let config = match overlay {
             overlay::Config::BlatantS(config) => *config,
@@ -281,15 +298,6 @@ impl<P: NodeLike> Grid<P> {
 }
 
 /// How many others each node draws in a graph drawn at random, and whether these know it too.
-fn graph_kind(overlay: &overlay::Config) -> (u8, bool) {
-    match overlay {
-        overlay::Config::Cyclon(cyclon) => (cyclon.cache, false),
-        overlay::Config::BlatantS(_) => (2, true),
-        // One that knows the way to a zone will do.
-        overlay::Config::Can(_) => (1, false),
-    }
-}
-
 fn machine(machines: &[Machine], node: NodeId) -> &Machine {
     &machines[(node.0 as usize - 1) % machines.len()]
 }

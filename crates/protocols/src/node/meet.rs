@@ -57,6 +57,13 @@ impl Node {
         }
     }
 
+    pub(super) fn take_place(&mut self, place: can::Place, ctx: &mut Ctx<'_, Node>) {
+        if matches!(self.overlay, Overlay::Can(_)) {
+            self.tell_can(Input::Command(can::Command::Settle(place)), ctx);
+            self.look_again(ctx);
+        }
+    }
+
     /// A job found too few nodes that would do.
     pub(super) fn note_short(&mut self, job: JobId) {
         if let Some(work) = self.work.as_mut().filter(|work| work.short.len() < SHORT_MAX) {

@@ -210,6 +210,8 @@ pub enum Command {
     Join(NodeId),
     /// Take these nodes as neighbours.
     Meet(Box<[NodeId]>),
+    /// Take this place in a CAN; with another overlay there are none.
+    Settle(Box<can::Place>),
     /// Run this job. Submitting it again is the same job. The jobs that it waits for are this node's.
     Submit(Shared<Envelope>),
     /// Run this job; the jobs that it waits for are those nodes'.

@@ -103,10 +103,7 @@ impl Protocol for Node {
             }
             overlay::Config::Can(can) => {
                 let machine = config.work.as_ref().map(|work| &work.machine);
-                let point = match can.space {
-                    can::Kind::Resources => machine.map(|machine| Can::point_of(can, me, machine)),
-                    can::Kind::Torus(_) => None,
-                };
+                let point = machine.map(|machine| Can::point_of(can, me, machine));
                 let setup = can::Setup { config: *can, point };
                 Overlay::Can(Box::new(Can::restore(&setup, me, std::iter::empty())))
             }
@@ -146,6 +143,7 @@ impl Protocol for Node {
             Input::Command(Command::Meet(nodes)) => {
                 self.meet(nodes, ctx);
             }
+            Input::Command(Command::Settle(place)) => self.take_place(*place, ctx),
             Input::Command(Command::Submit(envelope)) => self.submit(envelope, &[], ctx),
             Input::Command(Command::SubmitAfter(envelope, after)) => self.submit(envelope, &after, ctx),
             Input::Command(Command::Cancel(job)) => self.cancel(job, ctx),

@@ -165,7 +165,7 @@ impl Protocol for Can {
         let Setup { config, point } = *setup;
         let space = config.space();
         let point = point.unwrap_or_else(|| match config.space {
-            Kind::Torus(_) => std::array::from_fn(|d| if d < space.dimensions { drawn(me, d) } else { 0 }),
+            Kind::Torus(_) => drawn_point(me, space),
             Kind::Resources => config.place(&shoal_model::Resources::NONE, None, drawn(me, VIRTUAL)),
         });
         Can {
@@ -211,9 +211,12 @@ impl Protocol for Can {
 }
 
 impl Can {
-    /// Where a machine lies in the resource CAN, with a virtual coordinate drawn from its id.
+    /// Where a machine lies: in the resource CAN with a virtual coordinate drawn from its id, in a torus with all of them.
     pub fn point_of(config: &Config, me: NodeId, machine: &Machine) -> Point {
-        config.place(&machine.capacity, Some(machine.speed), drawn(me, VIRTUAL))
+        match config.space {
+            Kind::Torus(_) => drawn_point(me, config.space()),
+            Kind::Resources => config.place(&machine.capacity, Some(machine.speed), drawn(me, VIRTUAL)),
+        }
     }
 
     /// What it was told.
@@ -403,6 +406,10 @@ impl Can {
             ctx.send(node, Message::Update(update.clone(), ask));
         }
     }
+}
+
+fn drawn_point(node: NodeId, space: Space) -> Point {
+    std::array::from_fn(|d| if d < space.dimensions { drawn(node, d) } else { 0 })
 }
 
 /// A coordinate drawn from a node's id: as good as chance, and the same in each of its lives.

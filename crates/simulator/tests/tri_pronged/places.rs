@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 
 use shoal_model::{NodeId, Span, Time};
-use shoal_protocols::node::{End, Event};
+use shoal_protocols::node::{End, Event, Node};
+use shoal_protocols::overlay::Overlay;
+use shoal_protocols::overlay::can::{Volume, Zone};
 use shoal_protocols::scheduling::tri_pronged::{Config, Message, Variant};
 
-use crate::scene::{events, grid, job, machine, said, starts};
+use shoal_simulator::grid::Grid;
+
+use crate::scene::{events, grid, job, laid_out, machine, said, starts};
 
 /// When a small grid has its zones.
 const SETTLED: Time = Time::from_secs(60);
@@ -33,6 +37,31 @@ fn only_node_that_will_do_is_found() {
         assert_eq!(starts.iter().map(|(job, ..)| *job).collect::<BTreeSet<_>>(), wanted, "seed {seed}");
         assert!(starts.iter().all(|(_, node, _)| *node == NodeId(strong as u64 + 1)), "seed {seed}");
     }
+}
+
+#[test]
+fn grid_that_is_laid_out_has_its_zones_from_the_start_and_keeps_them() {
+    let machines: Vec<_> = [1, 1, 1, 2, 2, 4, 8].map(machine).into_iter().cycle().take(80).collect();
+    let mut grid = laid_out(3, machines, quick(Variant::L));
+    let zones = |grid: &Grid<Node>| -> Vec<(Vec<Zone>, BTreeSet<NodeId>)> {
+        let of = |node| match grid.look().core(node).overlay() {
+            Overlay::Can(can) => {
+                assert_eq!(can.ghosts(), 0);
+                assert!(can.claims().iter().any(|claim| claim.zone.contains(can.point())));
+                (can.claims().iter().map(|claim| claim.zone).collect(), can.neighbours().collect())
+            }
+            Overlay::Cyclon(_) | Overlay::BlatantS(_) => unreachable!("the grid has a CAN"),
+        };
+        grid.look().nodes().map(of).collect()
+    };
+    grid.world().run_before(Time::from_micros(1));
+    let before = zones(&grid);
+    let covered: Volume = before.iter().flat_map(|(zones, _)| zones).map(Zone::volume).sum();
+    assert_eq!(covered, Zone::WHOLE.volume());
+    let far = grid.submit(Time::from_secs(30), NodeId(1), job(1, 8, 5));
+    grid.world().run_before(Time::from_secs(120));
+    assert_eq!(zones(&grid), before);
+    assert_eq!(starts(&grid.world().sights()).iter().map(|(job, ..)| *job).collect::<Vec<_>>(), [far]);
 }
 
 #[test]

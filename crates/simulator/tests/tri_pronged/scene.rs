@@ -30,6 +30,23 @@ pub fn grid_with(
     recipe: tri_pronged::Config,
     faults: faults::Config,
 ) -> Grid<Node> {
+    started(Start::Join, residue, threads, seed, machines, recipe, faults)
+}
+
+/// A grid of which nobody has to join.
+pub fn laid_out(seed: u64, machines: Vec<Machine>, recipe: tri_pronged::Config) -> Grid<Node> {
+    started(Start::Graph, can::Residue::Balloon, 1, seed, machines, recipe, faults::Config::default())
+}
+
+fn started(
+    start: Start,
+    residue: can::Residue,
+    threads: usize,
+    seed: u64,
+    machines: Vec<Machine>,
+    recipe: tri_pronged::Config,
+    faults: faults::Config,
+) -> Grid<Node> {
     let latency = latency::Config::Uniform(latency::Uniform { min_ms: 5.0, max_ms: 60.0 });
     Grid::build(Config {
         seed,
@@ -38,7 +55,7 @@ pub fn grid_with(
         faults,
         fsync: Span::from_millis(2),
         overlay: can::Config { period_ms: 5_000, residue, ..can::Config::default() }.into(),
-        start: Start::Join,
+        start,
         work: config::Work {
             machine: machines[0].clone(),
             recipe: Recipe::TriPronged(recipe),

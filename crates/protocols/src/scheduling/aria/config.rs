@@ -18,7 +18,8 @@ pub struct Config {
     pub exclusive: bool,
     /// How far a REQUEST goes (IV-E).
     pub request_hops: u8,
-    /// How much further it goes in each further round (ours; the paper's rounds are all alike).
+    /// How much further it goes in each further round (ours; the paper's rounds are all alike). `accept_wait_ms` has to
+    /// leave time for offers from that far.
     pub round_hops: u8,
     /// To how many neighbours each node passes it on (IV-E).
     pub request_fan_out: u8,

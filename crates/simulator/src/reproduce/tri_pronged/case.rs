@@ -71,6 +71,8 @@ const MEAN: Span = Span::from_secs(3_600);
 const KINDS: u64 = 8;
 /// Cores times speed of a node, on average, by the weights below.
 const STRENGTH: f64 = 2.75 * 0.93;
+/// Cores of a job that says how many, on average.
+const CORES_SAID: f64 = 1.82;
 
 impl Who {
     pub fn name(self) -> &'static str {
@@ -111,16 +113,35 @@ impl Case {
             .collect();
         match self.mix {
             Mix::Mixed => machines,
-            Mix::Clustered => scaled(machines),
+            Mix::Clustered => self.scaled(machines),
         }
+    }
+
+    /// Few kinds make it a matter of luck how strong machines are and how much jobs ask for: speeds are scaled so that the
+    /// load is that of mixed ones.
+    fn scaled(&self, machines: Vec<Machine>) -> Vec<Machine> {
+        let asked = self.kinds(&machines).iter().map(|needs| f64::from(needs.cores.get()) / 1e3).sum::<f64>();
+        let usual = 1.0 + f64::from(self.ratio) / 100.0 * (CORES_SAID - 1.0);
+        let wanted = STRENGTH * machines.len() as f64 * asked / KINDS as f64 / usual;
+        let factor = wanted / strength(&machines);
+        let faster = |machine: Machine| {
+            let speed = (f64::from(machine.speed.thousandths()) * factor).round() as u32;
+            with_speed(machine, speed)
+        };
+        machines.into_iter().map(faster).collect()
+    }
+
+    /// What jobs need, where there are few kinds.
+    fn kinds(&self, machines: &[Machine]) -> Vec<Resources> {
+        (0..KINDS)
+            .map(|kind| self.needs(&mut stream(self.seed, Purpose::Workload, kind | 1 << 32), machines))
+            .collect()
     }
 
     /// The jobs, the same for all who schedule; each can run somewhere.
     pub fn jobs(&self, jobs: usize, machines: &[Machine]) -> Vec<Drawn> {
         let mut luck = stream(self.seed, Purpose::Workload, 0);
-        let kinds: Vec<Resources> = (0..KINDS)
-            .map(|kind| self.needs(&mut stream(self.seed, Purpose::Workload, kind | 1 << 32), machines))
-            .collect();
+        let kinds = self.kinds(machines);
         let gap = f64::from(self.gap_ms) / 1e3 * 1_000.0 / machines.len() as f64;
         let mut at = 0.0;
         (0..jobs)
@@ -199,18 +220,6 @@ fn with_speed(machine: Machine, thousandths: u32) -> Machine {
     Machine { speed: Speed::new(speed), ..machine }
 }
 
-/// Eight kinds make the strength of a grid a matter of luck: speeds are scaled to that of a mixed one.
-fn scaled(machines: Vec<Machine>) -> Vec<Machine> {
-    let factor = STRENGTH * machines.len() as f64 / strength(&machines);
-    machines
-        .into_iter()
-        .map(|machine| {
-            let speed = (f64::from(machine.speed.thousandths()) * factor).round() as u32;
-            with_speed(machine, speed)
-        })
-        .collect()
-}
-
 pub fn strength(machines: &[Machine]) -> f64 {
     let of = |machine: &Machine| {
         f64::from(machine.capacity.cores.get()) * f64::from(machine.speed.thousandths()) / 1e6
@@ -224,4 +233,24 @@ pub fn offered(jobs: &[Drawn], machines: &[Machine]) -> f64 {
         jobs.iter().map(|job| f64::from(job.needs.cores.get()) / 1e3 * job.takes.as_secs_f64()).sum();
     let over = jobs.last().map_or(1.0, |job| job.at.as_secs_f64());
     work / (over * strength(machines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_is_the_same_whatever_kinds_are_drawn() {
+        for (ratio, gap_ms, expected) in [(40, 2_000, 0.94), (40, 3_000, 0.62), (80, 3_000, 0.78)] {
+            for (mix, seed) in
+                [(Mix::Mixed, 1), (Mix::Clustered, 1), (Mix::Clustered, 2), (Mix::Clustered, 3)]
+            {
+                let case = Case { who: Who::Cent, mix, gap_ms, ratio, seed };
+                let machines = case.machines(1_000);
+                let load = offered(&case.jobs(20_000, &machines), &machines);
+                // What remains is the luck of drawing jobs.
+                assert!((load / expected - 1.0).abs() < 0.08, "{case}: {load}");
+            }
+        }
+    }
 }

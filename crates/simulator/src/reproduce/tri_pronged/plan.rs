@@ -94,7 +94,6 @@ impl Plan {
                     machines,
                     recipe,
                     residue: can::Residue::Balloon,
-                    begin: run::BEGIN,
                     patience: PATIENCE,
                 };
                 run::by_nodes(setup, &jobs, so_far)

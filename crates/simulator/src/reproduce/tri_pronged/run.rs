@@ -20,8 +20,8 @@ use crate::network::{self, latency};
 use crate::processes::computation;
 use crate::world::{Saw, Traffic};
 
-/// When the first job comes: zones are settled, and what lies ahead has been told from edge to edge.
-pub const BEGIN: Time = Time::from_secs(1_200);
+/// When the first job comes: what lies ahead has been told from edge to edge.
+const BEGIN: Time = Time::from_secs(1_200);
 /// How often is looked.
 const LOOK: Span = Span::from_secs(120);
 /// No job is stopped before this.
@@ -36,8 +36,6 @@ pub struct Setup {
     pub recipe: tri_pronged::Config,
     /// How what is left of machines is found.
     pub residue: can::Residue,
-    /// When the first job comes.
-    pub begin: Time,
     /// A run is given up so long after the last job has come.
     pub patience: Span,
 }
@@ -53,20 +51,20 @@ pub fn centrally(jobs: &[Drawn], machines: &[Machine]) -> Seen {
 
 /// Nodes that find places by themselves.
 pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
-    let Setup { begin, patience, .. } = setup;
+    let patience = setup.patience;
     let load = offered(jobs, &setup.machines);
     let machines = setup.machines.clone();
     let mut grid = build(setup);
     let mut open: BTreeMap<JobId, usize> = BTreeMap::new();
     for (number, job) in jobs.iter().enumerate() {
         let envelope = envelope(number, job);
-        open.insert(grid.submit(begin + job.at, NodeId(job.entry), envelope), number);
+        open.insert(grid.submit(BEGIN + job.at, NodeId(job.entry), envelope), number);
     }
-    grid.world().run_before(begin);
+    grid.world().run_before(BEGIN);
     let before = grid.world().traffic();
     let (before, residues_before) = (sum(&before), sum_of_residues(&before));
     let mut starts: Vec<Option<(Time, NodeId)>> = vec![None; jobs.len()];
-    let last = begin + jobs.last().map_or(Span::ZERO, |job| job.at);
+    let last = BEGIN + jobs.last().map_or(Span::ZERO, |job| job.at);
     while !open.is_empty() && grid.world().now() < last + patience {
         let until = grid.world().now() + LOOK;
         grid.world().run_before(until);
@@ -82,13 +80,13 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
     let now = grid.world().now();
     let after = grid.world().traffic();
     let (after, residues_after) = (sum(&after), sum_of_residues(&after));
-    let minutes = now.since(begin).as_secs_f64() / 60.0 * machines.len() as f64;
+    let minutes = now.since(BEGIN).as_secs_f64() / 60.0 * machines.len() as f64;
     let moves = grid.look().nodes().filter_map(|node| grid.look().core(node).tri_pronged());
     let moves = moves.map(tri_pronged::TriPronged::moves).sum();
     let waits = starts
         .iter()
         .zip(jobs)
-        .map(|(start, job)| start.map_or(now, |(start, _)| start).since(begin + job.at).as_secs_f64());
+        .map(|(start, job)| start.map_or(now, |(start, _)| start).since(BEGIN + job.at).as_secs_f64());
     let on = starts
         .iter()
         .zip(jobs)
@@ -124,7 +122,7 @@ fn build(setup: Setup) -> Grid<Node> {
         faults: faults::Config::default(),
         fsync: Span::ZERO,
         overlay: can::Config { residue, ..can::Config::default() }.into(),
-        start: Start::Join,
+        start: Start::Graph,
         work: config::Work {
             machine: machines[0].clone(),
             recipe: Recipe::TriPronged(recipe),

@@ -14,7 +14,6 @@ use shoal_protocols::scheduling::tri_pronged::{self, Variant};
 use super::case::{Drawn, EVERYBODY, Mix, Who};
 use super::run;
 use super::seen::Seen;
-use crate::grid::JOIN_GAP;
 use crate::reproduce::{Error, Settings};
 pub use case::{Case, Left, Of, Said};
 pub use figures::{figures, sheets};
@@ -137,12 +136,11 @@ impl Plan {
             let jobs = drawing.jobs(jobs, &machines);
             (machines, jobs)
         };
-        let (mut begin, mut patience) = (run::BEGIN, PATIENCE);
+        let mut patience = PATIENCE;
         let (machines, jobs) = match case.of {
             Of::Long(gap) => drawn(nodes, long, gap),
             Of::Light(gap) | Of::Dual(_, gap) => drawn(nodes, jobs, gap),
             Of::Scale(nodes) => {
-                begin += JOIN_GAP * u64::from(nodes);
                 patience = PATIENCE_AT_SCALE;
                 drawn(nodes as usize, JOBS_PER_NODE * nodes as usize, BUSY)
             }
@@ -171,7 +169,7 @@ impl Plan {
             Who::Cent => run::centrally(&jobs, &machines),
             Who::Nodes(variant) => {
                 let recipe = tri_pronged::Config { variant, estimates, ..Default::default() };
-                let setup = run::Setup { seed: case.seed, machines, recipe, residue, begin, patience };
+                let setup = run::Setup { seed: case.seed, machines, recipe, residue, patience };
                 run::by_nodes(setup, &jobs, so_far)
             }
         };
