@@ -1,8 +1,11 @@
 //! A grid of real nodes on this machine, each a process of its own in a folder of its own; gone with its last word.
 
+mod interrupt;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::slice::Split;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +19,7 @@ use tempfile::TempDir;
 
 use crate::commands::user::signs;
 use crate::error::Error;
+use interrupt::Minded;
 
 /// How long a node may take to answer, or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,6 +47,8 @@ pub struct Grid {
     shape: Shape,
     /// Removed when the grid is.
     folder: TempDir,
+    /// Until then it ends with this process.
+    _minded: Minded,
 }
 
 /// A node.
@@ -57,8 +63,9 @@ impl Grid {
     /// Starts nodes, which enter one grid and know each other.
     pub fn start(shape: Shape) -> Result<Grid, Error> {
         let folder = tempfile::Builder::new().prefix(shape.prefix).tempdir()?;
+        let minded = Minded::new(folder.path())?;
         let nodes = shape.nodes;
-        let mut grid = Grid { members: Vec::with_capacity(nodes), shape, folder };
+        let mut grid = Grid { members: Vec::with_capacity(nodes), shape, folder, _minded: minded };
         for _ in 0..nodes {
             grid.add()?;
         }
@@ -216,6 +223,7 @@ impl Member {
         }
         // A group of its own: Ctrl-C is for who made the grid, which then ends its nodes.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let _not_overlooked = interrupt::hold();
         self.child = Some(command.stderr(log).spawn()?);
         Ok(())
     }
@@ -275,20 +283,28 @@ impl Member {
     /// The processes that supervise its tasks: the supervisor and its warden.
     pub fn supervisors(&self) -> Vec<i32> {
         let home = self.folder.canonicalize().unwrap_or_default();
-        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
-        let ours = |pid: &i32| {
-            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let mut words = words.split(|byte| *byte == 0);
+        running(|mut words| {
             words.any(|word| word == b"supervise")
                 && words.any(|word| word == home.as_os_str().as_encoded_bytes())
-        };
-        numbers.filter(ours).collect()
+        })
     }
 }
 
 impl Drop for Grid {
     fn drop(&mut self) {
+        // Not while somebody else does.
+        drop(interrupt::hold());
         self.end_all();
     }
+}
+
+/// The processes of this machine whose command lines pass.
+fn running(passes: impl Fn(Split<'_, u8, fn(&u8) -> bool>) -> bool) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
+    let ours = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        passes(words.split(|byte| *byte == 0))
+    };
+    numbers.filter(ours).collect()
 }
