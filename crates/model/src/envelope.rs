@@ -18,6 +18,7 @@ mod origin;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::error::Error;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
@@ -146,8 +147,14 @@ pub struct Envelope {
 
 /// The id of an envelope, from when somebody asks for it: every record and every word about a job does. No part of what it
 /// says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct KeptId(OnceLock<JobId>);
+
+impl fmt::Debug for KeptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("_")
+    }
+}
 
 impl PartialEq for KeptId {
     fn eq(&self, _: &KeptId) -> bool {

@@ -18,6 +18,8 @@ use crate::trust::text::write_key;
 const POLICY_EVERY: Duration = Duration::from_secs(2);
 /// How often passes of jobs that wait are looked at.
 const RENEW_EVERY: Duration = Duration::from_mins(10);
+/// Passes that are looked at without a pause.
+const RENEWED_AT_ONCE: usize = 64;
 
 /// Takes a new policy over as soon as it is there, and says so.
 pub(super) async fn watch_policy(gate: Arc<Gatekeeper>, audit: Arc<Audit>, clock: Clock) {
@@ -56,7 +58,11 @@ pub(super) async fn renew_passes(gate: Arc<Gatekeeper>, mailbox: Mailbox<Node>, 
         if mailbox.look_then(waiting, move |waiting| drop(found.send(waiting))).is_err() {
             continue;
         }
-        for envelope in seen.await.unwrap_or_default() {
+        for (number, envelope) in seen.await.unwrap_or_default().into_iter().enumerate() {
+            // All of a user's jobs of a day come up at once; others have work to do too.
+            if number % RENEWED_AT_ONCE == 0 {
+                tokio::task::yield_now().await;
+            }
             if let Some(renewed) = gate.trust().renewed(&envelope, clock.now())
                 && let Err(refused) = mailbox.command(node::Command::Submit(Shared::new(renewed)))
             {

@@ -325,14 +325,15 @@ impl Trust {
         let (name, organisation) = self.introduced(user, name)?;
         let mut vouched = self.vouched.lock().expect(UNPOISONED);
         let fits = |said: &Statement| {
-            let age = (now + VOUCHED_FOR).since(said.expires);
+            let age = (now + VOUCHED_FOR + SAME_PASS_FOR).since(said.expires);
             let revoked = self.known().passes.contains_key(&said.serial);
             age < SAME_PASS_FOR && !revoked && said.name == name && said.organisation == organisation
         };
         if let Some((_, pass)) = vouched.get(&user).filter(|(said, _)| fits(said)) {
             return Ok(pass.clone());
         }
-        let (statement, pass) = self.sign(user, name, organisation, now + VOUCHED_FOR);
+        // The last job that gets it has it for as long as it would have one of its own.
+        let (statement, pass) = self.sign(user, name, organisation, now + VOUCHED_FOR + SAME_PASS_FOR);
         vouched.insert(user, (statement, pass.clone()));
         Ok(pass)
     }

@@ -64,7 +64,11 @@ fn jobs_of_a_user_carry_one_pass_for_a_day_unless_it_was_revoked() {
     let second = pass(alice, 24);
     assert_ne!(second, first);
     let says = pass::says(&second).unwrap();
-    assert_eq!(says.expires, now + Span::from_hours(24) + VOUCHED_FOR);
+    assert_eq!(
+        says.expires,
+        now + Span::from_hours(24 + 24) + VOUCHED_FOR,
+        "all of its time for the last one too"
+    );
     assert_eq!(pass(alice, 0), second, "one that lasts longer will do, if a clock was set back");
     trust.revoke(Said::RevokedPass(says.serial)).unwrap();
     assert_ne!(pass(alice, 24), second);
