@@ -36,10 +36,7 @@ impl Bare {
         let Bare(peers) = self;
         for me in 0..peers.len() {
             let peer = &mut peers[me];
-            for entry in &mut peer.cache {
-                entry.age = entry.age.saturating_add(1);
-            }
-            let Some(partner) = peer.take_oldest() else { continue };
+            let Some(partner) = take_oldest(&mut peer.cache) else { continue };
             let lent = peer.choose(SHUFFLE - 1);
             let mut sent = vec![entry(me)];
             sent.extend_from_slice(&peer.cache[..lent]);
@@ -55,17 +52,11 @@ impl Bare {
     /// Whom each node knows.
     #[cfg(test)]
     pub fn known(&self) -> impl Iterator<Item = Vec<usize>> + '_ {
-        self.0.iter().map(|peer| peer.cache.iter().map(|entry| entry.node.0 as usize).collect())
+        self.0.iter().map(|peer| nodes(&peer.cache))
     }
 }
 
 impl Peer {
-    /// Takes the oldest neighbour out.
-    fn take_oldest(&mut self) -> Option<NodeId> {
-        let oldest = (0..self.cache.len()).max_by_key(|&place| self.cache[place].age)?;
-        Some(self.cache.swap_remove(oldest).node)
-    }
-
     /// Moves a random choice of at most `count` neighbours to the front, and says how many.
     fn choose(&mut self, count: usize) -> usize {
         let count = count.min(self.cache.len());
@@ -91,6 +82,22 @@ impl Peer {
     }
 }
 
-fn entry(node: usize) -> Entry {
+/// A neighbour of which was just heard.
+pub(super) fn entry(node: usize) -> Entry {
     Entry { node: NodeId(node as u64), age: 0, payload: () }
+}
+
+/// Has all neighbours age, and takes the oldest out.
+pub(super) fn take_oldest(cache: &mut Vec<Entry>) -> Option<NodeId> {
+    for entry in &mut *cache {
+        entry.age = entry.age.saturating_add(1);
+    }
+    let oldest = (0..cache.len()).max_by_key(|&place| cache[place].age)?;
+    Some(cache.swap_remove(oldest).node)
+}
+
+/// Who the neighbours are.
+#[cfg(test)]
+pub(super) fn nodes(cache: &[Entry]) -> Vec<usize> {
+    cache.iter().map(|entry| entry.node.0 as usize).collect()
 }

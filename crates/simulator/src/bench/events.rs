@@ -12,6 +12,9 @@ use rand::seq::SliceRandom;
 use shoal_model::{NodeId, Span, Time};
 use shoal_protocols::overlay::cyclon::Entry;
 
+#[cfg(test)]
+use super::bare::nodes;
+use super::bare::{entry, take_oldest};
 use super::cyclon::{CACHE, DELAY_MS, PERIOD, SHUFFLE};
 use crate::streams::{Purpose, Stream, stream};
 
@@ -103,18 +106,14 @@ impl Events {
     /// Whom each node knows.
     #[cfg(test)]
     pub fn known(&self) -> impl Iterator<Item = Vec<usize>> + '_ {
-        self.peers.iter().map(|peer| peer.cache.iter().map(|entry| entry.node.0 as usize).collect())
+        self.peers.iter().map(|peer| nodes(&peer.cache))
     }
 }
 
 impl Peer {
-    /// Ages all, takes the oldest out and lends it some of the others.
+    /// Takes the oldest out and lends it some of the others.
     fn begin(&mut self, me: usize) -> Option<(usize, Vec<Entry>)> {
-        for entry in &mut self.cache {
-            entry.age = entry.age.saturating_add(1);
-        }
-        let oldest = (0..self.cache.len()).max_by_key(|&place| self.cache[place].age)?;
-        let partner = self.cache.swap_remove(oldest).node;
+        let partner = take_oldest(&mut self.cache)?;
         self.lent = self.choose(SHUFFLE - 1);
         let mut sent = vec![entry(me)];
         sent.extend_from_slice(&self.lent);
@@ -146,10 +145,6 @@ impl Peer {
             }
         }
     }
-}
-
-fn entry(node: usize) -> Entry {
-    Entry { node: NodeId(node as u64), age: 0, payload: () }
 }
 
 impl PartialEq for Due {

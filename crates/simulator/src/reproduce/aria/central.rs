@@ -71,3 +71,30 @@ pub fn run(workload: &Workload, machines: &[Machine], from: &[Time]) -> Vec<Job>
     })
     .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::reproduce::aria::case::LIBRARY;
+    use crate::scenario::Scenario;
+
+    use super::*;
+
+    /// When the first and the last job start on machines that are there from this time on.
+    fn starts(from: Time) -> (f64, f64) {
+        let scenario =
+            Scenario::built_in(LIBRARY, "FCFS", "nodes = 60\nworkload.jobs = 30\n").expect("a scenario");
+        let workload = scenario.workload.load(1).expect("jobs");
+        let jobs = run(&workload, &scenario.machines, &vec![from; scenario.machines.len()]);
+        let starts: Vec<f64> = jobs.iter().filter_map(|job| job.start).collect();
+        assert_eq!(starts.len(), 30);
+        (starts.iter().copied().fold(f64::INFINITY, f64::min), starts.iter().copied().fold(0.0, f64::max))
+    }
+
+    #[test]
+    fn nothing_starts_on_a_machine_before_it_is_there() {
+        let (first, last) = starts(Time::ZERO);
+        assert!(first < 1.0 && last < 50.0, "{first} {last}");
+        let (first, _) = starts(Time::from_secs(50 * 3_600));
+        assert_eq!(first, 50.0);
+    }
+}

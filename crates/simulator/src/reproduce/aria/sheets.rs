@@ -82,7 +82,8 @@ fn accept_wait(findings: &[Finding]) -> Sheet {
 
 fn otherwise(findings: &[Finding]) -> Sheet {
     let columns = ["", "completion", "on CYCLON", "one knows all", "missed", "on CYCLON", "one knows all"];
-    let title = "The 26 on another overlay, and by one that knows everything: hours, missed deadlines";
+    let title =
+        "The 26 on another overlay (first seeds only), and by one that knows all: hours, missed deadlines";
     let mut sheet = Sheet::new(title, columns);
     for scene in scenes() {
         let beyond = ["cyclon", "central"].map(|how| format!("aria/beyond/{how}/{scene}"));
