@@ -5,133 +5,82 @@ use shoal_model::{NodeId, Time};
 use super::message::Known;
 
 /// Known nodes with their neighbour lists, by id; of too many, the one heard of longest ago goes.
-///
-/// Ants tell of ten nodes at each step, most of them unknown: what is known stays in its slot until it goes, only the
-/// numbers of slots are moved about, and ids lie close together, where they are looked through.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Alpha {
-    most: u8,
-    slots: Vec<Known>,
-    /// The ids of all slots.
-    ids: Vec<NodeId>,
-    /// All slots, by id; and by when they were said, those of one time by id.
-    by_id: Vec<u8>,
-    by_age: Vec<u8>,
+    most: usize,
+    known: Vec<Known>,
 }
 
 impl Alpha {
     pub fn new(most: u8) -> Alpha {
-        Alpha { most, slots: Vec::new(), ids: Vec::new(), by_id: Vec::new(), by_age: Vec::new() }
+        Alpha { most: usize::from(most), known: Vec::new() }
     }
 
     /// Takes what is newer than what is known; tells whether a list is new.
     pub fn learn(&mut self, news: &Known) -> bool {
-        if let Some(slot) = self.slot_of(news.node) {
-            return self.renew(slot, news);
+        match self.known.binary_search_by_key(&news.node, |known| known.node) {
+            Ok(place) => {
+                let known = &mut self.known[place];
+                if known.at >= news.at {
+                    return false;
+                }
+                known.at = news.at;
+                let changed = known.neighbours != news.neighbours;
+                if changed {
+                    known.neighbours = news.neighbours.clone();
+                }
+                changed
+            }
+            Err(place) if self.known.len() < self.most => {
+                self.known.insert(place, news.clone());
+                true
+            }
+            Err(place) => self.replace_oldest(place, news),
         }
-        if self.slots.len() < usize::from(self.most) {
-            let slot = self.slots.len() as u8;
-            self.slots.push(news.clone());
-            self.ids.push(news.node);
-            self.put(slot);
-            return true;
-        }
-        let oldest = self.by_age.first().copied();
-        let Some(slot) = oldest.filter(|&slot| self.slots[usize::from(slot)].at < news.at) else {
-            return false;
-        };
-        take(&mut self.by_age, slot);
-        take(&mut self.by_id, slot);
-        self.slots[usize::from(slot)] = news.clone();
-        self.ids[usize::from(slot)] = news.node;
-        self.put(slot);
-        true
     }
 
-    fn renew(&mut self, slot: u8, news: &Known) -> bool {
-        let known = &mut self.slots[usize::from(slot)];
+    /// Puts a new one before a place, and moves only what lies between that and the one that goes.
+    fn replace_oldest(&mut self, place: usize, news: &Known) -> bool {
+        let oldest = self.known.iter().enumerate().min_by_key(|(_, known)| known.at);
+        let Some((oldest, known)) = oldest else { return false };
         if known.at >= news.at {
             return false;
         }
-        known.at = news.at;
-        let changed = known.neighbours != news.neighbours;
-        if changed {
-            known.neighbours = news.neighbours.clone();
-        }
-        take(&mut self.by_age, slot);
-        self.put_by_age(slot);
-        changed
-    }
-
-    /// Gives a slot its place in both orders.
-    fn put(&mut self, slot: u8) {
-        let id = |slot: u8| self.ids[usize::from(slot)];
-        let place = self.by_id.partition_point(|&other| id(other) < id(slot));
-        self.by_id.insert(place, slot);
-        self.put_by_age(slot);
-    }
-
-    /// Most news are the newest of all.
-    fn put_by_age(&mut self, slot: u8) {
-        let age = |slot: u8| {
-            let known = &self.slots[usize::from(slot)];
-            (known.at, known.node)
+        let place = if oldest < place {
+            self.known[oldest..place].rotate_left(1);
+            place - 1
+        } else {
+            self.known[place..=oldest].rotate_right(1);
+            place
         };
-        let older = self.by_age.iter().rposition(|&other| age(other) < age(slot));
-        self.by_age.insert(older.map_or(0, |older| older + 1), slot);
-    }
-
-    fn slot_of(&self, node: NodeId) -> Option<u8> {
-        // All are compared, without a branch for each: most are not there.
-        let there = self.ids.iter().fold(false, |there, &id| there | (id == node));
-        let slot = there.then(|| self.ids.iter().position(|&id| id == node))??;
-        Some(slot as u8)
+        self.known[place] = news.clone();
+        true
     }
 
     /// A node that is gone.
     pub fn forget(&mut self, node: NodeId) -> Option<Known> {
-        let slot = self.slot_of(node)?;
-        take(&mut self.by_id, slot);
-        take(&mut self.by_age, slot);
-        self.ids.swap_remove(usize::from(slot));
-        let known = self.slots.swap_remove(usize::from(slot));
-        // The last one has come into its place.
-        let last = self.slots.len() as u8;
-        for number in self.by_id.iter_mut().chain(&mut self.by_age).filter(|number| **number == last) {
-            *number = slot;
-        }
-        Some(known)
+        let place = self.known.binary_search_by_key(&node, |known| known.node).ok()?;
+        Some(self.known.remove(place))
     }
 
     pub fn get(&self, node: NodeId) -> Option<&Known> {
-        Some(&self.slots[usize::from(self.slot_of(node)?)])
+        let place = self.known.binary_search_by_key(&node, |known| known.node).ok()?;
+        Some(&self.known[place])
     }
 
-    /// All, by id.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Known> {
-        self.by_id.iter().map(|&slot| &self.slots[usize::from(slot)])
+        self.known.iter()
     }
 
     /// Whether a node has more neighbours than those known here have on average.
     pub fn exceeds_mean(&self, degree: usize) -> bool {
-        let sum: usize = self.slots.iter().map(|known| known.neighbours.len()).sum();
-        degree * self.slots.len() > sum
+        let sum: usize = self.known.iter().map(|known| known.neighbours.len()).sum();
+        degree * self.known.len() > sum
     }
 
     /// What nobody has confirmed since then.
     pub fn drop_before(&mut self, at: Time) {
-        while let Some(oldest) = self.by_age.first().map(|&slot| &self.slots[usize::from(slot)])
-            && oldest.at < at
-        {
-            self.forget(oldest.node);
-        }
-    }
-}
-
-/// Takes a slot out of an order.
-fn take(order: &mut Vec<u8>, slot: u8) {
-    if let Some(place) = order.iter().position(|&other| other == slot) {
-        order.remove(place);
+        self.known.retain(|known| known.at >= at);
     }
 }
 
