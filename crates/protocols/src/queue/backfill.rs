@@ -77,6 +77,9 @@ pub fn used_with<A: Shares>(capacity: &A, left: &A, more: &A) -> [u64; 4] {
     std::array::from_fn(|at| (whole[at] - left[at].min(whole[at])).saturating_add(more[at]))
 }
 
+/// How many jobs have started after they had been overtaken so often: never, once, up to 3, 7, 15, 31, 63 times, or more.
+pub type Counters = [u64; 8];
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Backfill<K, A> {
     capacity: A,
@@ -87,12 +90,15 @@ pub(super) struct Backfill<K, A> {
     held: A,
     /// Whether estimates count.
     estimates: bool,
+    /// What the counters of those that have started said.
+    pub(super) started: Counters,
 }
 
 impl<K: Copy + Ord, A: Shares> Backfill<K, A> {
     pub(super) fn new(capacity: A, estimates: bool) -> Backfill<K, A> {
         let running = Running::new(capacity.clone());
-        Backfill { capacity, running, waiting: Vec::new(), held: A::default(), estimates }
+        let started = Counters::default();
+        Backfill { capacity, running, waiting: Vec::new(), held: A::default(), estimates, started }
     }
 
     pub(super) fn arrive(&mut self, task: Task<K, A>) {
@@ -152,6 +158,8 @@ impl<K: Copy + Ord, A: Shares> Backfill<K, A> {
 
     fn start_one(&mut self, at: usize, now: Time, started: &mut Vec<K>) {
         let task = self.waiting.remove(at);
+        let bits = (u32::BITS - task.wish.overtaken.leading_zeros()) as usize;
+        self.started[bits.min(self.started.len() - 1)] += 1;
         started.push(task.id);
         self.running.start(task.id, task.amount, now + task.limit);
     }
@@ -243,6 +251,9 @@ mod tests {
         // 4 has never been overtaken: it may not overtake 1, whatever ends.
         assert!(queue.finish(Time::ZERO, 2));
         assert_eq!(start(&mut queue), [0usize; 0]);
+        assert!(queue.finish(Time::ZERO, 0));
+        assert_eq!(start(&mut queue), [1], "3 has most of the memory");
+        assert_eq!(queue.counters(), Some(&[2, 1, 1, 0, 0, 0, 0, 0]), "2 was overtaken once, 1 twice");
     }
 
     #[test]

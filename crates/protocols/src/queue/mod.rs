@@ -40,7 +40,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use shoal_model::{Span, Time};
 
-use backfill::{Backfill, Shares};
+use backfill::{Backfill, Counters, Shares};
 use conservative::Conservative;
 use easy::Easy;
 use fcfs::Fcfs;
@@ -288,6 +288,17 @@ impl<K: Copy + Ord, A: Shares> Queue<K, A> {
     /// How often the first in the queue was overtaken: whoever was less often may not overtake it.
     pub fn bar(&self) -> u32 {
         self.waiting().next().map_or(0, |first| first.wish.overtaken)
+    }
+
+    /// How often those had been overtaken that have started; none but under backfill.
+    pub fn counters(&self) -> Option<&Counters> {
+        match &self.discipline {
+            Discipline::Backfill(queue) => Some(&queue.started),
+            Discipline::Fcfs(_)
+            | Discipline::Easy(_)
+            | Discipline::Conservative(_)
+            | Discipline::Sorted(_) => None,
+        }
     }
 
     /// Keeps so much, in all, for jobs that are on their way here; only under backfill.

@@ -160,7 +160,8 @@ impl Config {
         ]
     }
 
-    pub(super) fn period(&self) -> Span {
+    /// The time between two heartbeats.
+    pub fn period(&self) -> Span {
         Span::from_millis(u64::from(self.period_ms))
     }
 

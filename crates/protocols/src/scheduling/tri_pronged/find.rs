@@ -1,5 +1,6 @@
 //! Matchmaking: a job goes to the owner of its point, and is pushed on to where more is idle until chance stops it.
 
+use std::borrow::{Borrow, Cow};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use rand::RngExt;
 use shoal_model::matching::{Needs, matches};
 use shoal_model::{Amount, JobId, NodeId};
 
-use super::message::{Aside, Message, Search, Trail};
+use super::message::{Aside, Message, Passed, Search, Trail};
 use super::{Event, Here, TriPronged};
 use crate::overlay::can::{Hop, SIDE, VIRTUAL, Vitals};
 use crate::protocol::Ctx;
@@ -88,12 +89,14 @@ impl TriPronged {
         let stops = onward.is_none_or(|(_, nodes)| {
             ctx.chance.random_range(0..1u64 << 32) < stop_below(nodes, self.config.stop)
         });
-        if stops && let Some(found) = choose(&search, here, ctx.me) {
+        let found = self.choose(&search, here, ctx);
+        if stops && let Some(found) = better(found, trail.passed) {
             self.settle_for(search, found, here, ctx);
             return;
         }
         match onward {
             Some((next, _)) => {
+                trail.passed = remember(found, trail.passed);
                 trail.pushes = Some(pushes + 1);
                 ctx.send(next, Message::Find(search, trail));
             }
@@ -109,6 +112,10 @@ impl TriPronged {
         here: &Here<'_>,
         ctx: &mut Ctx<'_, Self>,
     ) {
+        if node != ctx.me {
+            let until = ctx.now + here.can.config().period();
+            self.given.note(node, search.needs.resources.clone(), ctx.now, until);
+        }
         match rank {
             Rank::Busy if here.secondary.is_some() => {
                 self.on_find_residue(search, Box::new(Aside::new(node)), here, ctx);
@@ -118,6 +125,17 @@ impl TriPronged {
                 ctx.send(owner, Message::Found { job, round, node: Some(node) });
             }
         }
+    }
+
+    /// The best of this node and its neighbours, as far as they will do at all: a free one, then one with room for it right
+    /// now, then the one with the least to do.
+    fn choose(&self, search: &Search, here: &Here<'_>, ctx: &Ctx<'_, Self>) -> Option<(Rank, NodeId)> {
+        let own = here.can.own_vitals().map(|vitals| (ctx.me, vitals));
+        let own = own.filter(|_| !here.seats.is_leaving() || search.owner == ctx.me);
+        let balloons = here.can.balloons().map(|balloon| (balloon.node, &balloon.vitals));
+        let others = here.can.vitals().chain(balloons);
+        let others = others.map(|(node, vitals)| (node, self.given.counted(node, vitals, ctx.now)));
+        best(search, own.map(|(me, vitals)| (me, Cow::Borrowed(vitals))).into_iter().chain(others))
     }
 
     /// Completeness: one after the other, all nodes that reach above the job's point.
@@ -131,7 +149,7 @@ impl TriPronged {
         let Search { job, round, owner, .. } = **search;
         if !trail.seen.contains(&ctx.me) {
             trail.seen.push(ctx.me);
-            if let Some(found) = choose(search, here, ctx.me) {
+            if let Some(found) = self.choose(search, here, ctx) {
                 self.settle_for(search.clone(), found, here, ctx);
                 return;
             }
@@ -177,24 +195,35 @@ fn stop_below(nodes: u64, stop: u8) -> u64 {
     below as u64
 }
 
-/// The best of this node and its neighbours, as far as they will do at all: a free one, then one with room for it right
-/// now, then the one with the least to do.
-fn choose(search: &Search, here: &Here<'_>, me: NodeId) -> Option<(Rank, NodeId)> {
-    let own = here.can.own_vitals().map(|vitals| (me, vitals));
-    let own = own.filter(|_| !here.seats.is_leaving() || search.owner == me);
-    let balloons = here.can.balloons().map(|balloon| (balloon.node, &balloon.vitals));
-    best(search, own.into_iter().chain(here.can.vitals()).chain(balloons))
+/// The better of what was found where a search stops and what it came past: whoever is free, then whoever has room.
+fn better(found: Option<(Rank, NodeId)>, passed: Option<Passed>) -> Option<(Rank, NodeId)> {
+    let passed = passed.map(|Passed { node, free }| (if free { Rank::Free } else { Rank::Room }, node));
+    match (found, passed) {
+        (Some(found), Some(passed)) => Some(if passed.0 < found.0 { passed } else { found }),
+        (found, passed) => found.or(passed),
+    }
+}
+
+/// Of several the last counts, since it is nearest to where most is idle; but who has room does not hide who is free.
+fn remember(found: Option<(Rank, NodeId)>, passed: Option<Passed>) -> Option<Passed> {
+    match found {
+        Some((Rank::Free, node)) => Some(Passed { node, free: true }),
+        Some((Rank::Room, node)) if !passed.is_some_and(|passed| passed.free) => {
+            Some(Passed { node, free: false })
+        }
+        Some((Rank::Room | Rank::Busy, _)) | None => passed,
+    }
 }
 
 /// The best of some nodes, as far as they will do at all.
-pub(super) fn best<'a>(
+pub(super) fn best<V: Borrow<Vitals>>(
     search: &Search,
-    nodes: impl Iterator<Item = (NodeId, &'a Vitals)>,
+    nodes: impl Iterator<Item = (NodeId, V)>,
 ) -> Option<(Rank, NodeId)> {
     let Search { needs, avoid, .. } = search;
     nodes
-        .filter(|(node, vitals)| !avoid.contains(node) && matches(needs, &vitals.machine))
-        .map(|(node, vitals)| (standing(needs, vitals), node))
+        .filter(|(node, vitals)| !avoid.contains(node) && matches(needs, &vitals.borrow().machine))
+        .map(|(node, vitals)| (standing(needs, vitals.borrow()), node))
         .min()
         .map(|((rank, ..), node)| (rank, node))
 }
@@ -241,5 +270,37 @@ mod tests {
         assert_eq!(stop_below(1_000, 2), all / 4, "one node ahead: a quarter");
         assert!(stop_below(9_000, 2) <= all / 100);
         assert_eq!(stop_below(1_000, u8::MAX), 0, "with a large one it goes to the edge");
+    }
+
+    #[test]
+    fn who_was_passed_gets_the_job_if_nobody_better_is_found_at_the_end() {
+        let (free, room, busy) = (Rank::Free, Rank::Room, Rank::Busy);
+        let passed = |free| Some(Passed { node: NodeId(9), free });
+        let end = |rank| Some((rank, NodeId(1)));
+        assert_eq!(better(end(busy), passed(false)), Some((room, NodeId(9))));
+        assert_eq!(better(end(room), passed(false)), end(room), "what is near counts");
+        assert_eq!(better(end(room), passed(true)), Some((free, NodeId(9))));
+        assert_eq!(better(end(free), passed(true)), end(free));
+        assert_eq!(better(end(busy), None), end(busy));
+        assert_eq!(better(None, passed(false)), Some((room, NodeId(9))), "nobody here will do at all");
+        assert_eq!(better(None, None), None);
+    }
+
+    #[test]
+    fn of_those_passed_the_last_that_is_free_is_remembered() {
+        let way = [
+            (Some((Rank::Busy, NodeId(1))), None),
+            (Some((Rank::Room, NodeId(2))), Some((2, false))),
+            (None, Some((2, false))),
+            (Some((Rank::Room, NodeId(3))), Some((3, false))),
+            (Some((Rank::Free, NodeId(4))), Some((4, true))),
+            (Some((Rank::Room, NodeId(5))), Some((4, true))),
+            (Some((Rank::Free, NodeId(6))), Some((6, true))),
+        ];
+        let mut passed = None;
+        for (found, expected) in way {
+            passed = remember(found, passed);
+            assert_eq!(passed.map(|passed| (passed.node.0, passed.free)), expected);
+        }
     }
 }

@@ -46,6 +46,21 @@ pub struct Trail {
     /// The way back.
     #[n(3)]
     pub back: Vec<NodeId>,
+    /// Who was seen on the way where the job could start at once.
+    #[n(4)]
+    #[cbor(default)]
+    pub passed: Option<Passed>,
+}
+
+/// A node that a search has come past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+pub struct Passed {
+    /// Who.
+    #[n(0)]
+    pub node: NodeId,
+    /// Whether nothing at all ran there.
+    #[n(1)]
+    pub free: bool,
 }
 
 /// How far a search for what is left of a machine has come.
@@ -185,6 +200,7 @@ impl protocol::Message for Message {
             Message::Find(search, trail) => {
                 mention(search.owner);
                 trail.back.iter().for_each(|&node| mention(node));
+                trail.passed.iter().for_each(|passed| mention(passed.node));
             }
             Message::FindResidue(search, aside) => {
                 mention(search.owner);

@@ -26,6 +26,7 @@
 
 mod config;
 mod find;
+mod given;
 mod message;
 mod prongs;
 mod residue;
@@ -42,7 +43,7 @@ use crate::protocol::{Ctx, Input, Layer, Never};
 use crate::scheduling::aria::Aria;
 pub use config::{Config, ConfigError, Variant};
 pub use find::SEEN_MAX;
-pub use message::{Aside, Message, Offer, Search, Trail};
+pub use message::{Aside, Message, Offer, Passed, Search, Trail};
 pub use prongs::HOLDS_MAX;
 
 /// What of a job description it can honour: jobs of one node.
@@ -148,6 +149,7 @@ pub struct TriPronged {
     sent: BTreeMap<JobId, Sent>,
     holds: BTreeMap<JobId, Hold>,
     pulling: Option<prongs::Pulling>,
+    given: given::Given,
     /// How many jobs have been sent away.
     moves: u64,
 }
@@ -165,7 +167,14 @@ impl Layer for TriPronged {
 impl TriPronged {
     /// A node that has done nothing yet.
     pub fn new(config: Config) -> TriPronged {
-        TriPronged { config, sent: BTreeMap::new(), holds: BTreeMap::new(), pulling: None, moves: 0 }
+        TriPronged {
+            config,
+            sent: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            pulling: None,
+            given: Default::default(),
+            moves: 0,
+        }
     }
 
     /// Whether running times are used that users have estimated.
@@ -179,8 +188,8 @@ impl TriPronged {
     }
 
     /// What it keeps that peers can fill: name, how many, how many there may be.
-    pub fn queues(&self) -> [(&'static str, usize, usize); 1] {
-        [("rooms kept", self.holds.len(), HOLDS_MAX)]
+    pub fn queues(&self) -> [(&'static str, usize, usize); 2] {
+        [("rooms kept", self.holds.len(), HOLDS_MAX), ("places given", self.given.len(), given::GIVEN_MAX)]
     }
 
     /// Takes one input, with a look at what lies beneath.

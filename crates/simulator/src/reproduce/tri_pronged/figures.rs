@@ -1,14 +1,10 @@
-//! Figures 3 to 5 with our data, and all runs in a table.
+//! Figures 3 to 5 with our data.
 
-use std::collections::BTreeSet;
-
-use super::case::{EVERYBODY, Mix, Who};
+use super::case::{EVERYBODY, Mix};
 use super::judge::{GAPS, RATIOS, Runs};
 use super::seen::Seen;
 use crate::plot::{Axis, Figure, Layer, Unit};
 use crate::report::picture::Picture;
-use crate::reproduce::asap::number;
-use crate::reproduce::sheet::Sheet;
 
 /// All figures for which there are runs.
 pub fn figures(runs: &Runs) -> Vec<Picture> {
@@ -65,31 +61,4 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
         .filter(|(_, _, figure)| !figure.layers.is_empty())
         .map(|(name, caption, figure)| Picture::figure(name, caption, figure))
         .collect()
-}
-
-/// The means of all runs over their seeds.
-pub fn sheet(runs: &Runs) -> Sheet {
-    let columns = ["", "gap", "ρ", "wait", "longest", "sent", "bytes", "moves", "spare"];
-    let title = "Means over seeds; messages and bytes a minute and node; spare: unneeded, of 1";
-    let mut sheet = Sheet::new(title, columns);
-    let kinds: BTreeSet<(Who, Mix, u32, u8)> =
-        runs.seen.keys().map(|case| (case.who, case.mix, case.gap_ms, case.ratio)).collect();
-    for (who, mix, gap_ms, ratio) in kinds {
-        let of = |figure: fn(&Seen) -> f64| runs.of(who, mix, gap_ms, ratio, figure).map(number);
-        let cell = |figure: fn(&Seen) -> f64| of(figure).unwrap_or_else(|| "-".to_owned());
-        let sent = |figure: fn(&Seen) -> f64| if who == Who::Cent { "-".to_owned() } else { cell(figure) };
-        let mixed = if mix == Mix::Clustered { "" } else { ", mixed" };
-        sheet.row([
-            format!("{}, {ratio} %{mixed}", who.name()),
-            number(f64::from(gap_ms) / 1e3),
-            cell(|seen| seen.offered),
-            cell(Seen::wait),
-            cell(Seen::longest),
-            sent(|seen| seen.messages),
-            sent(|seen| seen.bytes),
-            sent(|seen| seen.moves as f64),
-            cell(|seen| seen.beyond),
-        ]);
-    }
-    sheet
 }

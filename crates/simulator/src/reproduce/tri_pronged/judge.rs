@@ -34,12 +34,13 @@ impl Runs {
         ratio: u8,
         figure: impl Fn(&Seen) -> f64,
     ) -> Option<f64> {
-        let seeds = 1..=self.seeds;
-        let values: Vec<f64> = seeds
-            .filter_map(|seed| self.seen.get(&Case { who, mix, gap_ms, ratio, seed }))
-            .map(figure)
-            .collect();
+        let values: Vec<f64> = self.all_of(who, mix, gap_ms, ratio).map(figure).collect();
         mean(&values)
+    }
+
+    /// The runs of all seeds.
+    pub fn all_of(&self, who: Who, mix: Mix, gap_ms: u32, ratio: u8) -> impl Iterator<Item = &Seen> {
+        (1..=self.seeds).filter_map(move |seed| self.seen.get(&Case { who, mix, gap_ms, ratio, seed }))
     }
 
     fn wait(&self, who: Who, gap_ms: u32, ratio: u8) -> Option<f64> {
@@ -52,12 +53,17 @@ impl Runs {
     }
 }
 
-const LIQ_PULL: Who = Who::Nodes(Variant::LiqPull);
+pub const LIQ_PULL: Who = Who::Nodes(Variant::LiqPull);
 const LI_PULL: Who = Who::Nodes(Variant::LiPull);
 const LIQ_PUSH: Who = Who::Nodes(Variant::LiqPush);
 const LI_PUSH: Who = Who::Nodes(Variant::LiPush);
 const L: Who = Who::Nodes(Variant::L);
 const VANILLA: Who = Who::Nodes(Variant::Vanilla);
+
+/// What counts as near to CENT, in seconds.
+pub fn goal(cent: f64) -> f64 {
+    1.5 * cent + 60.0
+}
 
 /// A claim with its figure, if there are runs to judge it by.
 fn tell(findings: &mut Findings, id: &str, judged: Option<(f64, bool)>) {
@@ -74,7 +80,7 @@ fn count(holds: Option<Vec<bool>>) -> Option<(f64, bool)> {
 pub fn judge(runs: &Runs, findings: &mut Findings) {
     let at_gaps = |judge: &dyn Fn(u32) -> Option<bool>| count(GAPS.iter().map(|&gap| judge(gap)).collect());
     tell(findings, "tri-pronged/fig3/best", at_gaps(&|gap| least(runs, Mix::Clustered, gap, 40)));
-    let near = |gap| Some(runs.wait(LIQ_PULL, gap, 40)? <= 1.5 * runs.wait(Who::Cent, gap, 40)? + 60.0);
+    let near = |gap| Some(runs.wait(LIQ_PULL, gap, 40)? <= goal(runs.wait(Who::Cent, gap, 40)?));
     tell(findings, "tri-pronged/fig3/near_cent", at_gaps(&near));
     tell(findings, "tri-pronged/fig3/pull_beats_push", pull_beats_push(runs));
     tell(findings, "tri-pronged/fig3/li_like_liq", li_like_liq(runs));

@@ -12,6 +12,7 @@ mod known;
 mod plan;
 mod run;
 mod seen;
+mod sheets;
 
 use super::finding::Findings;
 use super::runs::{Made, Making};
@@ -37,8 +38,7 @@ impl Plan {
         let mut findings = Findings::new(KNOWN, wanted);
         judge::judge(&runs, &mut findings);
         beyond::judge(&beyond, &mut findings);
-        let mut sheets = vec![figures::sheet(&runs)];
-        sheets.retain(|sheet| !sheet.rows.is_empty());
+        let mut sheets = sheets::sheets(&runs);
         sheets.extend(beyond::sheets(&beyond));
         let figures = figures::figures(&runs).into_iter().chain(beyond::figures(&beyond)).collect();
         let findings = findings.finish();

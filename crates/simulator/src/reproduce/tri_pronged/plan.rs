@@ -31,7 +31,7 @@ pub struct Plan {
 }
 
 /// A run is given up so long after the last job has come.
-const PATIENCE: Span = Span::from_hours(12);
+const PATIENCE: Span = Span::from_hours(72);
 
 impl Plan {
     /// Finds the runs that the wanted ids need.

@@ -18,7 +18,7 @@ use crate::faults;
 use crate::grid::{self, Grid, Start};
 use crate::network::{self, latency};
 use crate::processes::computation;
-use crate::world::{Saw, Traffic};
+use crate::world::{Saw, Traffic, World};
 
 /// When the first job comes: what lies ahead has been told from edge to edge.
 const BEGIN: Time = Time::from_secs(1_200);
@@ -62,7 +62,6 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
     }
     grid.world().run_before(BEGIN);
     let before = grid.world().traffic();
-    let (before, residues_before) = (sum(&before), sum_of_residues(&before));
     let mut starts: Vec<Option<(Time, NodeId)>> = vec![None; jobs.len()];
     let last = BEGIN + jobs.last().map_or(Span::ZERO, |job| job.at);
     while !open.is_empty() && grid.world().now() < last + patience {
@@ -78,11 +77,11 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
         so_far(1.0 - open.len() as f64 / jobs.len().max(1) as f64);
     }
     let now = grid.world().now();
-    let after = grid.world().traffic();
-    let (after, residues_after) = (sum(&after), sum_of_residues(&after));
     let minutes = now.since(BEGIN).as_secs_f64() / 60.0 * machines.len() as f64;
+    let kinds = rates(&before, &grid.world().traffic(), minutes);
     let moves = grid.look().nodes().filter_map(|node| grid.look().core(node).tri_pronged());
     let moves = moves.map(tri_pronged::TriPronged::moves).sum();
+    let counters = counters(grid.look());
     let waits = starts
         .iter()
         .zip(jobs)
@@ -95,13 +94,15 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
     Seen {
         waits: waits.collect(),
         unstarted: open.len(),
-        messages: (after.messages - before.messages) as f64 / minutes,
-        bytes: (after.bytes - before.bytes) as f64 / minutes,
+        messages: kinds.values().map(|(messages, _)| messages).sum(),
+        bytes: kinds.values().map(|(_, bytes)| bytes).sum(),
         moves,
         beyond: on.iter().sum::<f64>() / on.len().max(1) as f64,
         offered: load,
         inputs: grid.look().handled(),
-        of_residues: (residues_after - residues_before) as f64 / minutes,
+        of_residues: of_residues(&kinds),
+        counters,
+        kinds,
     }
 }
 
@@ -160,17 +161,32 @@ fn beyond(job: &Drawn, machine: &Machine) -> f64 {
     1.0 - used as f64 / (capacity.components().max(1) * WHOLE) as f64
 }
 
-fn sum(traffic: &BTreeMap<&'static str, Traffic>) -> Traffic {
-    traffic.values().fold(Traffic { messages: 0, bytes: 0 }, |sum, one| Traffic {
-        messages: sum.messages + one.messages,
-        bytes: sum.bytes + one.bytes,
-    })
+/// How often jobs had been overtaken when they started, over all nodes; nothing where no node counts.
+fn counters(grid: &World<Node>) -> Vec<u64> {
+    let of = |node| grid.core(node).aria().and_then(|seats| seats.queue().counters().copied());
+    let all = grid.nodes().filter_map(of);
+    let sum = all.reduce(|sum, one| std::array::from_fn(|at| sum[at] + one[at]));
+    sum.map_or_else(Vec::new, Vec::from)
+}
+
+/// Messages and bytes a minute and node, by kind.
+fn rates(
+    before: &BTreeMap<&'static str, Traffic>,
+    after: &BTreeMap<&'static str, Traffic>,
+    minutes: f64,
+) -> BTreeMap<String, (f64, f64)> {
+    let rate = |(&kind, sent): (&&'static str, &Traffic)| {
+        let (messages, bytes) = before.get(kind).map_or((0, 0), |before| (before.messages, before.bytes));
+        let rates = ((sent.messages - messages) as f64 / minutes, (sent.bytes - bytes) as f64 / minutes);
+        (kind.to_owned(), rates)
+    };
+    after.iter().map(rate).filter(|(_, (messages, _))| *messages > 0.0).collect()
 }
 
 /// Messages that tie and untie balloons, or keep a second CAN and search it.
-fn sum_of_residues(traffic: &BTreeMap<&'static str, Traffic>) -> u64 {
+fn of_residues(kinds: &BTreeMap<String, (f64, f64)>) -> f64 {
     let is = |kind: &str| {
         ["tie", "tied", "untie", "find_residue"].contains(&kind) || kind.starts_with("secondary_")
     };
-    traffic.iter().filter(|(kind, _)| is(kind)).map(|(_, traffic)| traffic.messages).sum()
+    kinds.iter().filter(|(kind, _)| is(kind)).map(|(_, (messages, _))| messages).sum()
 }

@@ -1,5 +1,7 @@
 //! What is kept of a run.
 
+use std::collections::BTreeMap;
+
 use minicbor::{Decode, Encode};
 
 use crate::reproduce::runs::Kept;
@@ -36,6 +38,14 @@ pub struct Seen {
     #[n(8)]
     #[cbor(default)]
     pub of_residues: f64,
+    /// How many jobs started after they had been overtaken never, once, up to 3, 7, 15, 31, 63 times, or more.
+    #[n(9)]
+    #[cbor(default)]
+    pub counters: Vec<u64>,
+    /// Messages and bytes a minute and node, by kind of message.
+    #[n(10)]
+    #[cbor(default)]
+    pub kinds: BTreeMap<String, (f64, f64)>,
 }
 
 impl Kept for Seen {
