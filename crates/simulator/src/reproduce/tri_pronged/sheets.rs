@@ -24,8 +24,8 @@ pub fn sheets(runs: &Runs) -> Vec<Sheet> {
 
 /// The means of all runs over their seeds.
 fn all(runs: &Runs) -> Sheet {
-    let columns = ["", "gap", "ρ", "wait", "longest", "left", "sent", "bytes", "moves", "spare"];
-    let title = "Means over seeds; left: jobs not started; messages and bytes a minute and node; spare: unneeded, of 1";
+    let columns = ["", "gap", "ρ", "wait", "longest", "sent", "bytes", "moves", "spare"];
+    let title = "Means over seeds; messages and bytes a minute and node; spare: unneeded, of 1";
     let mut sheet = Sheet::new(title, columns);
     let kinds: BTreeSet<(Who, Mix, u32, u8)> =
         runs.seen.keys().map(|case| (case.who, case.mix, case.gap_ms, case.ratio)).collect();
@@ -40,7 +40,6 @@ fn all(runs: &Runs) -> Sheet {
             cell(|seen| seen.offered),
             cell(Seen::wait),
             cell(Seen::longest),
-            cell(|seen| seen.unstarted as f64),
             sent(|seen| seen.messages),
             sent(|seen| seen.bytes),
             sent(|seen| seen.moves as f64),
@@ -99,7 +98,7 @@ fn by_kind(runs: &Runs, title: &str, part: fn((f64, f64)) -> f64) -> Sheet {
 
 /// How many jobs started after they had been overtaken so often: the evidence for bounded waiting.
 fn counters(runs: &Runs) -> Sheet {
-    let title = "Jobs by how often they had been overtaken when they started, at a gap of 2 s, all seeds";
+    let title = "Jobs by how often they had been overtaken at their start, at a gap of 2 s";
     let columns = ["", "never", "once", "2-3", "4-7", "8-15", "16-31", "32-63", "more"];
     let mut sheet = Sheet::new(title, columns);
     for &who in EVERYBODY[1..].iter().rev() {
