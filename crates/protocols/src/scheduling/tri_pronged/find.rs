@@ -90,13 +90,14 @@ impl TriPronged {
             ctx.chance.random_range(0..1u64 << 32) < stop_below(nodes, self.config.stop)
         });
         let found = self.choose(&search, here, ctx);
-        if stops && let Some(found) = better(found, trail.passed) {
+        let passed = trail.passed.filter(|passed| !search.avoid.contains(&passed.node));
+        if stops && let Some(found) = better(found, passed) {
             self.settle_for(search, found, here, ctx);
             return;
         }
         match onward {
             Some((next, _)) => {
-                trail.passed = remember(found, trail.passed);
+                trail.passed = remember(found, passed);
                 trail.pushes = Some(pushes + 1);
                 ctx.send(next, Message::Find(search, trail));
             }
@@ -112,16 +113,18 @@ impl TriPronged {
         here: &Here<'_>,
         ctx: &mut Ctx<'_, Self>,
     ) {
-        if node != ctx.me {
-            let until = ctx.now + here.can.config().period();
-            self.given.note(node, search.needs.resources.clone(), ctx.now, until);
-        }
         match rank {
             Rank::Busy if here.secondary.is_some() => {
                 self.on_find_residue(search, Box::new(Aside::new(node)), here, ctx);
             }
             Rank::Free | Rank::Room | Rank::Busy => {
-                let Search { job, round, owner, .. } = *search;
+                let Search { job, round, owner, ref needs, .. } = *search;
+                let of_balloon = || here.can.balloons().find(|balloon| balloon.node == node);
+                let said = here.can.vitals_of(node).or_else(|| of_balloon().map(|balloon| &balloon.vitals));
+                if let Some(said) = said {
+                    let until = ctx.now + here.can.config().period();
+                    self.given.note(job, (node, said), needs.resources.clone(), until, ctx.now);
+                }
                 ctx.send(owner, Message::Found { job, round, node: Some(node) });
             }
         }

@@ -1,11 +1,11 @@
-//! Jobs that this node has found places for: until those nodes tell of them, they are counted here.
+//! Jobs that this node has found places for: they count there until those nodes say something new of their work.
 //!
 //! What neighbours say is as old as their last heartbeat. Without this, all jobs that stop at a node between two heartbeats
 //! would go to the same neighbour.
 
 use std::borrow::Cow;
 
-use shoal_model::{Amount, NodeId, Resources, Time};
+use shoal_model::{Amount, JobId, NodeId, Resources, Time};
 
 use crate::overlay::can::Vitals;
 
@@ -18,9 +18,19 @@ pub(super) struct Given(Vec<One>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct One {
+    job: JobId,
     node: NodeId,
     resources: Resources,
+    /// What the node had said.
+    said: Said,
     until: Time,
+}
+
+/// By this it is told whether a node has said something new: running, waiting, cores that they ask for.
+type Said = (u32, u32, u64);
+
+fn said(vitals: &Vitals) -> Said {
+    (vitals.running, vitals.waiting, vitals.required)
 }
 
 impl Given {
@@ -28,19 +38,29 @@ impl Given {
         self.0.len()
     }
 
-    /// A job goes to a node, which will have told of it by then.
-    pub fn note(&mut self, node: NodeId, resources: Resources, now: Time, until: Time) {
-        self.0.retain(|one| one.until > now);
+    /// A job goes to a node that has said this, and will have said something new by then.
+    pub fn note(
+        &mut self,
+        job: JobId,
+        (node, vitals): (NodeId, &Vitals),
+        resources: Resources,
+        until: Time,
+        now: Time,
+    ) {
+        // A search that is made again, or heard twice, counts once.
+        self.0.retain(|one| one.until > now && one.job != job);
         if self.0.len() == GIVEN_MAX {
             self.0.remove(0);
         }
-        self.0.push(One { node, resources, until });
+        self.0.push(One { job, node, resources, said: said(vitals), until });
     }
 
     /// What a node said, with the jobs that have gone to it since.
-    pub fn counted<'a>(&self, node: NodeId, said: &'a Vitals, now: Time) -> Cow<'a, Vitals> {
-        let mut vitals = Cow::Borrowed(said);
-        for one in self.0.iter().filter(|one| one.node == node && one.until > now) {
+    pub fn counted<'a>(&self, node: NodeId, vitals: &'a Vitals, now: Time) -> Cow<'a, Vitals> {
+        let as_then = said(vitals);
+        let mut vitals = Cow::Borrowed(vitals);
+        let since = self.0.iter().filter(|one| one.node == node && one.said == as_then && one.until > now);
+        for one in since {
             let vitals = vitals.to_mut();
             if vitals.waiting == 0 && one.resources.fits_in(&vitals.residual) {
                 vitals.residual = vitals.residual.minus(&one.resources);
@@ -75,31 +95,41 @@ mod tests {
         }
     }
 
+    fn job(number: u8) -> JobId {
+        JobId([number; 16])
+    }
+
     #[test]
-    fn jobs_count_where_they_went_until_that_node_has_told_of_them() {
+    fn jobs_count_where_they_went_until_that_node_says_something_new() {
         let (now, then) = (Time::from_secs(10), Time::from_secs(70));
         let mut given = Given::default();
-        for _ in 0..3 {
-            given.note(NodeId(1), Resources::cores(2), now, then);
-        }
         let said = idle(4);
+        for number in [1, 2, 3, 3] {
+            given.note(job(number), (NodeId(1), &said), Resources::cores(2), then, now);
+        }
         assert_eq!(*given.counted(NodeId(2), &said, now), said, "somebody else");
         let counted = given.counted(NodeId(1), &said, now);
-        assert_eq!((counted.running, counted.waiting), (2, 1), "two fit, the third waits");
+        assert_eq!((counted.running, counted.waiting), (2, 1), "two fit, the third waits, and counts once");
         assert_eq!((counted.residual.clone(), counted.required), (Resources::NONE, 6_000));
-        assert_eq!(*given.counted(NodeId(1), &said, then), said, "it has told of them since");
+        let told = Vitals { running: 1, required: 2_000, residual: Resources::cores(2), ..said.clone() };
+        assert_eq!(*given.counted(NodeId(1), &told, now), told, "it has told of them since");
+        assert_eq!(*given.counted(NodeId(1), &said, then), said, "they have not come");
     }
 
     #[test]
     fn the_oldest_are_forgotten_where_there_are_too_many() {
         let mut given = Given::default();
-        for number in 0..=GIVEN_MAX as u64 {
-            given.note(NodeId(number), Resources::cores(1), Time::ZERO, Time::from_secs(1));
-        }
-        assert_eq!(given.len(), GIVEN_MAX);
         let said = idle(1);
+        for number in 0..=u8::MAX {
+            let node = NodeId(u64::from(number));
+            given.note(job(number), (node, &said), Resources::cores(1), Time::from_secs(1), Time::ZERO);
+        }
+        let last = JobId(u128::MAX.wrapping_sub(1).to_be_bytes());
+        given.note(last, (NodeId(999), &said), Resources::cores(1), Time::from_secs(1), Time::ZERO);
+        assert_eq!(given.len(), GIVEN_MAX);
         assert_eq!(*given.counted(NodeId(0), &said, Time::ZERO), said);
-        given.note(NodeId(7), Resources::cores(1), Time::from_secs(1), Time::from_secs(2));
+        let (then, later) = (Time::from_secs(1), Time::from_secs(2));
+        given.note(job(1), (NodeId(7), &said), Resources::cores(1), later, then);
         assert_eq!(given.len(), 1, "what nobody looks at any more is not kept");
     }
 }

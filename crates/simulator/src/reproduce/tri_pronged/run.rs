@@ -64,9 +64,15 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
     let before = grid.world().traffic();
     let mut starts: Vec<Option<(Time, NodeId)>> = vec![None; jobs.len()];
     let last = BEGIN + jobs.last().map_or(Span::ZERO, |job| job.at);
+    // What is sent counts while jobs come: the last to start may wait long, when nothing but heartbeats is sent.
+    let mut sent = None;
     while !open.is_empty() && grid.world().now() < last + patience {
-        let until = grid.world().now() + LOOK;
+        let now = grid.world().now();
+        let until = if now < last { last.min(now + LOOK) } else { now + LOOK };
         grid.world().run_before(until);
+        if until >= last {
+            sent.get_or_insert_with(|| grid.look().traffic());
+        }
         for sight in grid.world().sights() {
             if let Saw::Act(Action::Start { task, .. }) = &sight.saw
                 && let Some(number) = open.remove(&task.job)
@@ -77,8 +83,8 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
         so_far(1.0 - open.len() as f64 / jobs.len().max(1) as f64);
     }
     let now = grid.world().now();
-    let minutes = now.since(BEGIN).as_secs_f64() / 60.0 * machines.len() as f64;
-    let kinds = rates(&before, &grid.world().traffic(), minutes);
+    let minutes = last.since(BEGIN).as_secs_f64() / 60.0 * machines.len() as f64;
+    let kinds = rates(&before, &sent.unwrap_or_default(), minutes);
     let moves = grid.look().nodes().filter_map(|node| grid.look().core(node).tri_pronged());
     let moves = moves.map(tri_pronged::TriPronged::moves).sum();
     let counters = counters(grid.look());

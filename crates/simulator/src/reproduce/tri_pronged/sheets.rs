@@ -76,11 +76,11 @@ fn by_kind(runs: &Runs, title: &str, part: fn((f64, f64)) -> f64) -> Sheet {
         .iter()
         .rev()
         .map(|&who| {
+            let of = || runs.all_of(who, Mix::Clustered, HEAVY, 40);
+            let count = of().count() as f64;
             let mut mean = BTreeMap::new();
-            for seen in runs.all_of(who, Mix::Clustered, HEAVY, 40) {
-                for (kind, &rates) in &seen.kinds {
-                    *mean.entry(kind.as_str()).or_insert(0.0) += part(rates) / runs.seeds as f64;
-                }
+            for (kind, &rates) in of().flat_map(|seen| &seen.kinds) {
+                *mean.entry(kind.as_str()).or_insert(0.0) += part(rates) / count;
             }
             (who, mean)
         })
@@ -98,7 +98,7 @@ fn by_kind(runs: &Runs, title: &str, part: fn((f64, f64)) -> f64) -> Sheet {
 
 /// How many jobs started after they had been overtaken so often: the evidence for bounded waiting.
 fn counters(runs: &Runs) -> Sheet {
-    let title = "Jobs by how often they had been overtaken at their start, at a gap of 2 s";
+    let title = "Jobs by how often they were overtaken before their start, gap 2 s, all seeds";
     let columns = ["", "never", "once", "2-3", "4-7", "8-15", "16-31", "32-63", "more"];
     let mut sheet = Sheet::new(title, columns);
     for &who in EVERYBODY[1..].iter().rev() {
