@@ -49,6 +49,8 @@ const LET_GO: Span = Span::from_millis(100);
 const LET_GO_WITHIN: Span = Span::from_secs(30);
 /// How long owners of what was given back are waited for; they find out in any case.
 const NOTED_WITHIN: Span = Span::from_secs(30);
+/// How long a node stays after a job has become another's: who has just begun to wait for it, and asks, hears whose it is.
+const MOVED_KNOWN: Span = Span::from_secs(10);
 /// Numbers of placements leave room for as many again.
 const NUMBERED_MAX: Epoch = Epoch(u32::MAX / 2);
 /// The longest pause between two words about the same job.
@@ -123,6 +125,8 @@ pub(super) struct HandOver {
     since: Option<Time>,
     /// Until then others may wait for jobs of this node, and have not said so since it restarted.
     unsure_until: Time,
+    /// Until then this node tells whose its jobs are now.
+    stays_until: Time,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -391,6 +395,7 @@ impl Node {
         self.end(job, End::HandedOver(from), ctx);
         if let Some(work) = &mut self.work {
             work.handover.untold.insert(job, (from, 0));
+            work.handover.stays_until = ctx.now + MOVED_KNOWN;
         }
         self.hand(job, from, true, ctx);
         ctx.wake_after(ASK_LEAST, Timer::Hand(job, 0));
@@ -499,6 +504,9 @@ impl Node {
         if !work.owned.is_empty() {
             work.handover.unsure_until = ctx.now + after::ASK_MOST * 2;
         }
+        if work.owned.values().any(|owned| matches!(owned.phase, Phase::Ended(End::HandedOver(_)))) {
+            work.handover.stays_until = ctx.now + MOVED_KNOWN;
+        }
     }
 
     /// What others were about to hand over is not wanted any more. They may have decided: so it is kept until they say.
@@ -519,7 +527,8 @@ impl Node {
         let runs = self.tasks().any(|(_, state)| runs(state));
         let queued = self.aria().is_some_and(|aria| aria.seats().next().is_some());
         let queued = queued || self.aria().is_some() && self.tasks().next().is_some();
-        !(open || runs || self.untold_heirs() > 0 || queued && !long_enough)
+        let stays = self.work.as_ref().is_some_and(|work| now < work.handover.stays_until);
+        !(open || runs || stays || self.untold_heirs() > 0 || queued && !long_enough)
     }
 
     /// A task has ended here: its owner has to hear of it before this node may leave.

@@ -49,8 +49,10 @@ fn job_of_a_node_that_leaves_is_its_neighbours_and_ends_there() {
     world.run_for(Span::from_secs(1));
 
     assert_eq!(phase(&world, LEAVER, job), Some(Phase::Ended(End::HandedOver(HEIR))), "{}", world.story());
-    assert!(world.core(LEAVER).is_drained(world.now()));
     assert!(world.core(HEIR).owns(job) && !world.core(LEAVER).owns(job));
+    assert!(!world.core(LEAVER).is_drained(world.now()), "who asks for it now hears whose it is");
+    world.run_for(Span::from_secs(10));
+    assert!(world.core(LEAVER).is_drained(world.now()), "{}", world.story());
     assert!(world.core(HEIR).job(job).is_some_and(Owned::is_held), "it is as its user left it");
 
     world.crash(LEAVER);
@@ -166,6 +168,18 @@ fn who_waits_for_a_job_that_was_handed_over_asks_its_new_owner() {
 }
 
 #[test]
+fn question_that_was_on_its_way_when_a_job_was_handed_over_is_answered() {
+    let mut world = world();
+    let job = held(&mut world, LEAVER);
+    world.command(LEAVER, Command::Drain);
+    world.run_for(Span::from_secs(1));
+    assert!(world.core(HEIR).owns(job) && !world.core(LEAVER).is_drained(world.now()));
+    let moved = said(&world, "moved");
+    world.tell(LEAVER, Input::Message { from: HEIR, message: Message::Job(JobMessage::Await(job)) });
+    assert_eq!(said(&world, "moved"), moved + 1, "{}", world.story());
+}
+
+#[test]
 fn heir_waits_for_the_same_jobs() {
     let mut world = world();
     let first = held(&mut world, HEIR);
@@ -220,7 +234,7 @@ fn leaver_that_restarts_after_it_decided_tells_its_heir_all_the_same() {
         if world.core(LEAVER).heir_of(job).is_some() && !world.core(HEIR).owns(job) {
             assert!(!world.core(LEAVER).is_drained(world.now()), "after {after_ms} ms\n{}", world.story());
         }
-        world.run_for(Span::from_secs(10));
+        world.run_for(Span::from_secs(15));
         let owners = [LEAVER, HEIR].map(|node| world.core(node).owns(job));
         assert!(owners[0] ^ owners[1], "after {after_ms} ms\n{}", world.story());
         assert!(owners[0] || world.core(LEAVER).is_drained(world.now()));
