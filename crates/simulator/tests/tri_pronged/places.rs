@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use shoal_model::machine::Machine;
 use shoal_model::{NodeId, Span, Time};
 use shoal_protocols::node::{End, Event, Node};
 use shoal_protocols::overlay::Overlay;
 use shoal_protocols::overlay::can::{Volume, Zone};
 use shoal_protocols::scheduling::tri_pronged::{Config, Message, Variant};
 
+use shoal_simulator::faults::{self, NoiseLevel};
 use shoal_simulator::grid::Grid;
 
 use crate::scene::{events, grid, job, laid_out, machine, said, starts};
@@ -140,4 +142,68 @@ fn jobs_that_wait_go_where_there_is_room() {
         assert!(of(variant).0 > 0, "{}", variant.name());
         assert!(of(variant).1 <= of(Variant::L).1, "{}", variant.name());
     }
+}
+
+/// How many jobs of a core started at once that came one after the other, a little apart, each to another node; in four grids.
+fn started_at_once(jobs: u16, machines: &[Machine], apart: Span, recipe: Config) -> usize {
+    let of_seed = |seed| {
+        let mut grid = laid_out(seed, machines.to_vec(), recipe);
+        for number in 0..jobs {
+            let node = NodeId(1 + u64::from(number) * 7 % machines.len() as u64);
+            grid.submit(SETTLED + apart * u64::from(number), node, job(number, 1, 10_000));
+        }
+        grid.world().run_before(SETTLED + apart * u64::from(jobs) + Span::from_secs(60));
+        starts(&grid.world().sights()).len()
+    };
+    (1..=4).map(of_seed).sum()
+}
+
+#[test]
+fn jobs_that_come_between_two_heartbeats_go_to_different_nodes() {
+    // Nobody has said anything new before the last has come: those who found places know who got jobs.
+    let recipe = Config { anew: 0, ..quick(Variant::L) };
+    let started = started_at_once(40, &vec![machine(1); 64], Span::from_millis(20), recipe);
+    println!("{started} of 160 jobs found an idle node");
+    assert!(started >= 112, "{started}");
+}
+
+#[test]
+fn search_that_would_have_its_job_wait_begins_anew_elsewhere() {
+    let machines = vec![machine(1); 64];
+    let [stops, anew] = [0, 4].map(|anew| {
+        let recipe = Config { anew, ..quick(Variant::L) };
+        started_at_once(60, &machines, Span::from_secs(6), recipe)
+    });
+    println!("of 240 jobs found an idle node: {stops}, and {anew} with four more searches each");
+    assert!(anew >= stops + 30, "{stops} {anew}");
+}
+
+#[test]
+fn node_that_is_found_later_than_it_was_waited_for_will_do() {
+    let mut machines = vec![machine(1); 30];
+    machines[17] = machine(8);
+    let slow = Config { search_ms: 1, searches: 3, pause_ms: 2_000, ..quick(Variant::L) };
+    let mut grid = grid(3, machines, slow, Default::default());
+    let job = grid.submit(SETTLED, NodeId(1), job(1, 8, 5));
+    grid.world().run_before(SETTLED + Span::from_mins(1));
+    let starts = starts(&grid.world().sights());
+    assert_eq!(starts.iter().map(|(job, node, _)| (*job, node.0)).collect::<Vec<_>>(), [(job, 18)]);
+}
+
+#[test]
+fn searches_whose_words_are_doubled_do_not_multiply() {
+    let noise = NoiseLevel { loss: 0.0, duplication: 0.5, reorder: 0.0, reorder_ms: 0.0 };
+    let faults =
+        faults::Config { from_s: Some(60.0), until_s: Some(600.0), noise: Some(noise), ..Default::default() };
+    let mut grid = grid(9, vec![machine(1); 40], quick(Variant::L), faults);
+    // The second half finds nobody free, and goes from one end of the grid to the other.
+    let jobs = 80;
+    for number in 0..jobs {
+        let at = SETTLED + Span::from_secs(u64::from(number) * 5);
+        grid.submit(at, NodeId(1 + u64::from(number) % 40), job(number, 1, 2_000));
+    }
+    grid.world().run_before(SETTLED + Span::from_mins(9));
+    let finds = said(&grid.world().sights(), |message| matches!(message, Message::Find(..)));
+    println!("{finds} words for {jobs} jobs");
+    assert!((200..80 * 150).contains(&finds), "{finds}");
 }

@@ -36,6 +36,10 @@ pub(super) struct Search {
     offers: Vec<(Cost, NodeId)>,
     /// Whether offers are still taken.
     open: bool,
+    /// Whether one of an earlier round was taken in this one.
+    had_late: bool,
+    /// When the next round begins, while nobody is asked.
+    again_at: Time,
     /// Who has denied the job.
     avoid: BTreeSet<NodeId>,
 }
@@ -46,9 +50,29 @@ impl Search {
         self.open && self.round == round
     }
 
-    /// An offer more.
+    /// Whether an offer is taken though its round is over: one for each round, so that nobody can have us ask for ever.
+    pub fn takes_late(&self, round: u32) -> bool {
+        !self.had_late && (1..=self.round).contains(&round)
+    }
+
+    /// Whether it waits for the next round, and has somebody to ask all the same.
+    pub fn pauses(&self) -> bool {
+        !self.open && !self.offers.is_empty()
+    }
+
+    /// An offer more, before those that came late.
     pub fn keep(&mut self, offer: Option<(Cost, NodeId)>) {
-        self.offers.extend(offer.filter(|(_, node)| !self.avoid.contains(node)));
+        if let Some(offer) = offer.filter(|(_, node)| !self.avoid.contains(node)) {
+            self.offers.insert(0, offer);
+        }
+    }
+
+    /// One that came late.
+    pub fn keep_late(&mut self, offer: Option<(Cost, NodeId)>) {
+        if let Some(offer) = offer.filter(|(_, node)| !self.avoid.contains(node)) {
+            self.had_late = true;
+            self.offers.push(offer);
+        }
     }
 }
 
@@ -89,6 +113,8 @@ impl Aria {
             best_at: ctx.now,
             offers: Vec::new(),
             open: false,
+            had_late: false,
+            again_at: begin.unwrap_or(ctx.now),
             avoid,
         };
         self.searches.insert(job, search);
@@ -120,12 +146,18 @@ impl Aria {
     }
 
     pub(super) fn on_round(&mut self, job: JobId, here: &Here<'_>, ctx: &mut Ctx<'_, Aria>) {
-        if self.searches.get(&job).is_some_and(|search| !search.open) && !self.is_asking(job) {
+        let Some(search) = self.searches.get(&job).filter(|search| !search.open) else { return };
+        if self.is_asking(job) {
+            return;
+        }
+        if search.again_at > ctx.now {
+            ctx.wake_at(search.again_at, Timer::Round(job));
+        } else {
             self.request(job, here, ctx);
         }
     }
 
-    fn is_asking(&self, job: JobId) -> bool {
+    pub(super) fn is_asking(&self, job: JobId) -> bool {
         self.tenures.get(&job).is_some_and(|held| held.tenure.asked.is_some())
     }
 
@@ -133,6 +165,7 @@ impl Aria {
         let Some(search) = self.searches.get_mut(&job) else { return };
         search.round += 1;
         search.open = true;
+        search.had_late = false;
         search.offers.clear();
         search.first = None;
         (search.asked_at, search.best_at) = (ctx.now, ctx.now);
@@ -217,8 +250,9 @@ impl Aria {
                 self.searches.remove(&job);
                 ctx.report(Event::GiveUp { job, why });
             } else {
+                search.again_at = ctx.now + self.config.round_pause();
                 ctx.report(Event::Waits { job, why });
-                ctx.wake_after(self.config.round_pause(), Timer::Round(job));
+                ctx.wake_at(search.again_at, Timer::Round(job));
             }
             return;
         }

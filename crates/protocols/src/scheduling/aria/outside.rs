@@ -30,13 +30,19 @@ impl Aria {
         ctx.report(Event::Find { job, round, needs, avoid });
     }
 
-    /// A search has ended: with a node that will do, or with none.
+    /// A search has ended: with a node that will do, or with none. Who is found later than it was waited for will do too.
     pub fn offer(&mut self, job: JobId, round: u32, node: Option<NodeId>, ctx: &mut Ctx<'_, Aria>) {
-        if let Some(search) = self.searches.get_mut(&job)
-            && search.takes(round)
-        {
-            search.keep(node.map(|node| (Cost(0), node)));
+        let asking = self.is_asking(job);
+        let Some(search) = self.searches.get_mut(&job) else { return };
+        let offer = node.map(|node| (Cost(0), node));
+        if search.takes(round) {
+            search.keep(offer);
             self.close(job, round, ctx);
+        } else if search.takes_late(round) {
+            search.keep_late(offer);
+            if search.pauses() && !asking {
+                self.next_offer(job, ctx);
+            }
         }
     }
 

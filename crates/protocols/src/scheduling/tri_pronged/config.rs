@@ -18,6 +18,9 @@ pub struct Config {
     pub stop: u8,
     /// How often a job is pushed before every node that might do is looked at.
     pub pushes: u8,
+    /// How often a search that would have its job wait begins anew, elsewhere in the virtual dimension (ours; the paper's
+    /// stops where it stops).
+    pub anew: u8,
     /// How long a search may take before it is made again, in milliseconds.
     pub search_ms: u32,
     /// How often a job that no node will do for is searched for.
@@ -96,6 +99,7 @@ impl Default for Config {
             round_ms: 60_000,
             stop: 2,
             pushes: 20,
+            anew: 8,
             search_ms: 30_000,
             searches: 10,
             pause_ms: 60_000,

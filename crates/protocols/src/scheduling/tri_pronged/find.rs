@@ -41,7 +41,9 @@ impl TriPronged {
             point,
             avoid: avoid.into_iter().collect(),
         });
-        self.on_find(search, Box::default(), here, ctx);
+        // What is made again is made short: on a long way it is lost more easily.
+        let anew = if round > 1 { self.config.anew } else { 0 };
+        self.on_find(search, Box::new(Trail { anew, ..Trail::default() }), here, ctx);
     }
 
     pub(super) fn on_found(&mut self, job: JobId, round: u32, node: Option<NodeId>, ctx: &mut Ctx<'_, Self>) {
@@ -91,8 +93,15 @@ impl TriPronged {
         });
         let found = self.choose(&search, here, ctx);
         let passed = trail.passed.filter(|passed| !search.avoid.contains(&passed.node));
-        if stops && let Some(found) = better(found, passed) {
-            self.settle_for(search, found, here, ctx);
+        let otherwise = trail.otherwise.map(|node| (Rank::Busy, node));
+        if stops && let Some(found) = better(found, passed).or(otherwise) {
+            // What is left of machines is found at once where that has a CAN of its own.
+            let again = trail.anew < self.config.anew && here.secondary.is_none();
+            if found.0 == Rank::Busy && again {
+                self.begin_anew(&search, Trail { otherwise: Some(found.1), ..*trail }, here, ctx);
+            } else {
+                self.settle_for(search, found, here, ctx);
+            }
             return;
         }
         match onward {
@@ -103,6 +112,14 @@ impl TriPronged {
             }
             None => self.walk(&search, trail, here, ctx),
         }
+    }
+
+    /// Elsewhere in the virtual dimension other nodes are as capable, and may have less to do.
+    fn begin_anew(&mut self, search: &Search, trail: Trail, here: &Here<'_>, ctx: &mut Ctx<'_, Self>) {
+        let mut search = search.clone();
+        search.point[VIRTUAL] = ctx.chance.random_range(0..SIDE);
+        let trail = Trail { pushes: None, anew: trail.anew + 1, ..trail };
+        self.on_find(Shared::new(search), Box::new(trail), here, ctx);
     }
 
     /// Whoever is free or has room gets the job; else what is left of machines is looked at first, if that has a CAN.
@@ -123,7 +140,7 @@ impl TriPronged {
                 let said = here.can.vitals_of(node).or_else(|| of_balloon().map(|balloon| &balloon.vitals));
                 if let Some(said) = said {
                     let until = ctx.now + here.can.config().period();
-                    self.given.note(job, (node, said), needs.resources.clone(), until, ctx.now);
+                    self.given.note(job, needs, (node, said), until, ctx.now);
                 }
                 ctx.send(owner, Message::Found { job, round, node: Some(node) });
             }

@@ -5,7 +5,8 @@
 
 use std::borrow::Cow;
 
-use shoal_model::{Amount, JobId, NodeId, Resources, Time};
+use shoal_model::matching::Needs;
+use shoal_model::{Amount, JobId, NodeId, Resources, Span, Time};
 
 use crate::overlay::can::Vitals;
 
@@ -21,6 +22,8 @@ struct One {
     job: JobId,
     node: NodeId,
     resources: Resources,
+    /// How long it will take on the baseline machine, or may.
+    takes: Span,
     /// What the node had said.
     said: Said,
     until: Time,
@@ -42,8 +45,8 @@ impl Given {
     pub fn note(
         &mut self,
         job: JobId,
+        needs: &Needs,
         (node, vitals): (NodeId, &Vitals),
-        resources: Resources,
         until: Time,
         now: Time,
     ) {
@@ -52,7 +55,8 @@ impl Given {
         if self.0.len() == GIVEN_MAX {
             self.0.remove(0);
         }
-        self.0.push(One { job, node, resources, said: said(vitals), until });
+        let (resources, takes) = (needs.resources.clone(), needs.estimate.unwrap_or(needs.limit));
+        self.0.push(One { job, node, resources, takes, said: said(vitals), until });
     }
 
     /// What a node said, with the jobs that have gone to it since.
@@ -68,7 +72,14 @@ impl Given {
             } else {
                 vitals.waiting = vitals.waiting.saturating_add(1);
             }
-            vitals.required = vitals.required.saturating_add(u64::from(one.resources.cores.get()));
+            let cores = u64::from(one.resources.cores.get());
+            vitals.required = vitals.required.saturating_add(cores);
+            let machine = &vitals.machine;
+            let takes = u128::from(machine.speed.time_for(one.takes).as_micros());
+            let more = takes * u128::from(cores) / u128::from(machine.capacity.cores.get().max(1));
+            let more = u64::try_from(more).unwrap_or(u64::MAX);
+            vitals.backlog =
+                vitals.backlog.map(|backlog| Span::from_micros(backlog.as_micros().saturating_add(more)));
         }
         vitals
     }
@@ -95,6 +106,10 @@ mod tests {
         }
     }
 
+    fn needs(cores: u32) -> Needs {
+        Needs::new(Resources::cores(cores), Span::from_secs(60))
+    }
+
     fn job(number: u8) -> JobId {
         JobId([number; 16])
     }
@@ -105,12 +120,16 @@ mod tests {
         let mut given = Given::default();
         let said = idle(4);
         for number in [1, 2, 3, 3] {
-            given.note(job(number), (NodeId(1), &said), Resources::cores(2), then, now);
+            given.note(job(number), &needs(2), (NodeId(1), &said), then, now);
         }
         assert_eq!(*given.counted(NodeId(2), &said, now), said, "somebody else");
         let counted = given.counted(NodeId(1), &said, now);
         assert_eq!((counted.running, counted.waiting), (2, 1), "two fit, the third waits, and counts once");
         assert_eq!((counted.residual.clone(), counted.required), (Resources::NONE, 6_000));
+        assert_eq!(counted.backlog, None, "where running times do not count");
+        let with_times = Vitals { backlog: Some(Span::from_secs(10)), ..said.clone() };
+        let counted = given.counted(NodeId(1), &with_times, now);
+        assert_eq!(counted.backlog, Some(Span::from_secs(100)), "three of a minute on half of the cores");
         let told = Vitals { running: 1, required: 2_000, residual: Resources::cores(2), ..said.clone() };
         assert_eq!(*given.counted(NodeId(1), &told, now), told, "it has told of them since");
         assert_eq!(*given.counted(NodeId(1), &said, then), said, "they have not come");
@@ -122,14 +141,14 @@ mod tests {
         let said = idle(1);
         for number in 0..=u8::MAX {
             let node = NodeId(u64::from(number));
-            given.note(job(number), (node, &said), Resources::cores(1), Time::from_secs(1), Time::ZERO);
+            given.note(job(number), &needs(1), (node, &said), Time::from_secs(1), Time::ZERO);
         }
         let last = JobId(u128::MAX.wrapping_sub(1).to_be_bytes());
-        given.note(last, (NodeId(999), &said), Resources::cores(1), Time::from_secs(1), Time::ZERO);
+        given.note(last, &needs(1), (NodeId(999), &said), Time::from_secs(1), Time::ZERO);
         assert_eq!(given.len(), GIVEN_MAX);
         assert_eq!(*given.counted(NodeId(0), &said, Time::ZERO), said);
         let (then, later) = (Time::from_secs(1), Time::from_secs(2));
-        given.note(job(1), (NodeId(7), &said), Resources::cores(1), later, then);
+        given.note(job(1), &needs(1), (NodeId(7), &said), later, then);
         assert_eq!(given.len(), 1, "what nobody looks at any more is not kept");
     }
 }

@@ -1,9 +1,11 @@
 //! What nodes say to each other to find a place for a job, and to move it to a better one.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use minicbor::{CborLen, Decode, Encode};
 use shoal_model::{JobId, Needs, NodeId, Time};
 
-use crate::overlay::can::{Point, Vitals};
+use crate::overlay::can::{Point, VIRTUAL, Vitals};
 use crate::protocol;
 use crate::shared::Shared;
 
@@ -31,6 +33,16 @@ pub struct Search {
     pub avoid: Vec<NodeId>,
 }
 
+impl Search {
+    /// Tells a step of a search, by how often it was passed on before, from all others.
+    pub(super) fn step(&self, hops: u16, residue: bool) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let point = self.point[VIRTUAL];
+        (self.job, self.round, self.owner, point, hops, residue).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
 /// How far a search has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub struct Trail {
@@ -50,6 +62,14 @@ pub struct Trail {
     #[n(4)]
     #[cbor(default)]
     pub passed: Option<Passed>,
+    /// How often it has begun anew elsewhere.
+    #[n(5)]
+    #[cbor(default)]
+    pub anew: u8,
+    /// Where the job can wait if nobody will do where the search stops then.
+    #[n(6)]
+    #[cbor(default)]
+    pub otherwise: Option<NodeId>,
 }
 
 /// A node that a search has come past.
@@ -201,6 +221,7 @@ impl protocol::Message for Message {
                 mention(search.owner);
                 trail.back.iter().for_each(|&node| mention(node));
                 trail.passed.iter().for_each(|passed| mention(passed.node));
+                trail.otherwise.iter().for_each(|&node| mention(node));
             }
             Message::FindResidue(search, aside) => {
                 mention(search.owner);

@@ -39,6 +39,7 @@ use shoal_model::matching::Needs;
 use shoal_model::{JobId, NodeId, Resources, Span, Time};
 
 use crate::overlay::can::{Can, Secondary};
+use crate::overlay::flood::Seen;
 use crate::protocol::{Ctx, Input, Layer, Never};
 use crate::scheduling::aria::Aria;
 pub use config::{Config, ConfigError, Variant};
@@ -150,6 +151,8 @@ pub struct TriPronged {
     holds: BTreeMap<JobId, Hold>,
     pulling: Option<prongs::Pulling>,
     given: given::Given,
+    /// Steps of searches that came by lately: what the network doubles goes on once, or searches would multiply.
+    steps: Seen,
     /// How many jobs have been sent away.
     moves: u64,
 }
@@ -173,6 +176,7 @@ impl TriPronged {
             holds: BTreeMap::new(),
             pulling: None,
             given: Default::default(),
+            steps: Seen::default(),
             moves: 0,
         }
     }
@@ -201,13 +205,21 @@ impl TriPronged {
             }
             Input::Command(never) | Input::Done(never) => match never {},
             Input::Message { from, message } => match message {
-                Message::Find(search, trail) => self.on_find(search, trail, here, ctx),
+                Message::Find(search, trail) => {
+                    if self.steps.note(search.step(trail.hops, false)) {
+                        self.on_find(search, trail, here, ctx);
+                    }
+                }
                 Message::Found { job, round, node } => self.on_found(job, round, node, ctx),
                 Message::Offer(offer) => self.on_offer(from, &offer, here, ctx),
                 Message::Answer { job, yes } => self.on_answer(from, job, yes, here, ctx),
                 Message::Pull { vitals, balance } => self.on_pull(from, &vitals, balance, here, ctx),
                 Message::Nothing => self.on_nothing(from, here, ctx),
-                Message::FindResidue(search, aside) => self.on_find_residue(search, aside, here, ctx),
+                Message::FindResidue(search, aside) => {
+                    if self.steps.note(search.step(aside.hops, true)) {
+                        self.on_find_residue(search, aside, here, ctx);
+                    }
+                }
             },
             Input::Timer(Timer::Round) => {
                 ctx.wake_after(self.config.round(), Timer::Round);
