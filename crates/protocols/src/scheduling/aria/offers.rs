@@ -36,7 +36,7 @@ pub(super) struct Search {
     offers: Vec<(Cost, NodeId)>,
     /// Whether offers are still taken.
     open: bool,
-    /// Whether one of an earlier round was taken in this one.
+    /// Whether one that came late was taken in this round.
     had_late: bool,
     /// When the next round begins, while nobody is asked.
     again_at: Time,
@@ -50,9 +50,9 @@ impl Search {
         self.open && self.round == round
     }
 
-    /// Whether an offer is taken though its round is over: one for each round, so that nobody can have us ask for ever.
-    pub fn takes_late(&self, round: u32) -> bool {
-        !self.had_late && (1..=self.round).contains(&round)
+    /// Whether an offer is taken though its round is over: one in each, so that nobody can have us ask for ever.
+    pub fn takes_late(&mut self, round: u32) -> bool {
+        (1..=self.round).contains(&round) && !std::mem::replace(&mut self.had_late, true)
     }
 
     /// Whether it waits for the next round, and has somebody to ask all the same.
@@ -60,18 +60,10 @@ impl Search {
         !self.open && !self.offers.is_empty()
     }
 
-    /// An offer more, before those that came late.
+    /// An offer more, which is asked before one that came late.
     pub fn keep(&mut self, offer: Option<(Cost, NodeId)>) {
         if let Some(offer) = offer.filter(|(_, node)| !self.avoid.contains(node)) {
             self.offers.insert(0, offer);
-        }
-    }
-
-    /// One that came late.
-    pub fn keep_late(&mut self, offer: Option<(Cost, NodeId)>) {
-        if let Some(offer) = offer.filter(|(_, node)| !self.avoid.contains(node)) {
-            self.had_late = true;
-            self.offers.push(offer);
         }
     }
 }

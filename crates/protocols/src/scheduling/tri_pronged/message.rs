@@ -233,3 +233,38 @@ impl protocol::Message for Message {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::{Resources, Span};
+
+    use super::*;
+    use crate::protocol::Message as _;
+
+    fn search(round: u32, virtual_at: u32) -> Search {
+        let needs = Needs::new(Resources::cores(1), Span::from_secs(1));
+        let mut point = Point::default();
+        point[VIRTUAL] = virtual_at;
+        Search { job: JobId([1; 16]), round, owner: NodeId(1), needs, point, avoid: Vec::new() }
+    }
+
+    #[test]
+    fn whoever_a_search_may_name_is_mentioned_on_its_way() {
+        let passed = Some(Passed { node: NodeId(2), free: true });
+        let trail = Trail { back: vec![NodeId(3)], passed, otherwise: Some(NodeId(4)), ..Trail::default() };
+        let mut named = Vec::new();
+        Message::Find(Shared::new(search(1, 0)), Box::new(trail)).mentions(&mut |node| named.push(node.0));
+        named.sort_unstable();
+        assert_eq!(named, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn steps_of_other_searches_are_other_steps() {
+        let step = search(1, 7).step(3, false);
+        assert_eq!(search(1, 7).step(3, false), step, "what the network doubles");
+        let others = [(1, 7, 4, false), (2, 7, 3, false), (1, 8, 3, false), (1, 7, 3, true)];
+        for (round, virtual_at, hops, residue) in others {
+            assert_ne!(search(round, virtual_at).step(hops, residue), step);
+        }
+    }
+}

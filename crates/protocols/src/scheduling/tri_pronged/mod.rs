@@ -21,8 +21,9 @@
 //!
 //! Done otherwise: the owner of a job is the node that accepted it, whose disk holds it, and not whoever owns its point; the
 //! search starts there. Jobs are assigned and moved by the owner, as in [`crate::scheduling::aria`]: it alone numbers
-//! placements, so that a move that is cut by a crash neither loses nor doubles a job. A search that finds nobody looks at
-//! every node that reaches above the job's point. Left out: jobs of several nodes, a least speed.
+//! placements, so that a move that is cut by a crash neither loses nor doubles a job. A search that would have its job wait
+//! begins anew elsewhere; one that finds nobody looks at every node that reaches above the job's point. Left out: jobs of
+//! several nodes, a least speed.
 
 mod config;
 mod find;
