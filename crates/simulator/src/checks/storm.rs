@@ -12,6 +12,7 @@ use shoal_model::job::{After, Ended, Mode};
 use shoal_model::{Envelope, Job, JobId, Machine, Name, NodeId, Nonce, Resources, Span, Time};
 use shoal_protocols::Shared;
 use shoal_protocols::node::{Command, Gate, config};
+use shoal_protocols::overlay::{self, can};
 
 use super::denied;
 use super::{Bounds, Broken, Checks, Run, Summary, Violation, run_checked};
@@ -112,6 +113,8 @@ pub struct Weather {
     pub nodes: usize,
     /// How jobs find their places.
     pub recipe: config::Recipe,
+    /// Whether what is left of busy machines has a CAN of its own, where nodes know each other by one.
+    pub dual: bool,
     /// What they are.
     pub machines: Vec<Machine>,
     /// How long messages take, in milliseconds.
@@ -162,7 +165,8 @@ impl Weather {
         let weather = Weather { recipe, ..Weather::draw(seed) };
         match recipe {
             config::Recipe::Proactive(_) => weather.with_criteria(),
-            config::Recipe::Aria(_) | config::Recipe::TriPronged(_) => weather.with_leavers(),
+            config::Recipe::Aria(_) => weather.with_leavers(),
+            config::Recipe::TriPronged(_) => weather.with_leavers().with_residues(),
             config::Recipe::Sample(_) | config::Recipe::Asap(_) => weather,
         }
     }
@@ -250,6 +254,12 @@ impl Weather {
         self
     }
 
+    /// In some, what is left of busy machines has a CAN of its own.
+    fn with_residues(self) -> Weather {
+        let dual = stream(self.seed, Purpose::Storm, 5).random_bool(0.3);
+        Weather { dual, ..self }
+    }
+
     /// Users say what is best, and which nodes will do; some jobs wait long enough to be moved.
     fn with_criteria(mut self) -> Weather {
         let mut chance = stream(self.seed, Purpose::Storm, 2);
@@ -303,6 +313,7 @@ impl Weather {
             seed,
             nodes,
             recipe,
+            dual: false,
             machines,
             delay_ms,
             fsync,
@@ -322,16 +333,22 @@ impl Weather {
 
     /// The grid, with all that users will ask of it, and how it is to be watched.
     pub fn build<P: NodeLike>(self, replay: String) -> (Grid<P>, Run) {
-        let Weather { seed, nodes, recipe, machines, delay_ms, fsync, faults, .. } = self;
+        let Weather { seed, nodes, recipe, dual, machines, delay_ms, fsync, faults, .. } = self;
         let Weather { asks, leavers, eager, gate, story, .. } = self;
         let (min_ms, max_ms) = delay_ms;
+        let mut overlay = recipe.overlay();
+        if let overlay::Config::Can(can) = &mut overlay
+            && dual
+        {
+            can.residue = can::Residue::Dual;
+        }
         let config = Config {
             seed,
             nodes,
             network: network::Config::calm(latency::Config::Uniform(latency::Uniform { min_ms, max_ms })),
             faults,
             fsync,
-            overlay: recipe.overlay(),
+            overlay,
             start: Start::Join,
             work: config::Work {
                 machine: machines[0].clone(),
