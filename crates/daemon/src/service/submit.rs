@@ -160,16 +160,55 @@ fn none_will_do(needs: &Needs, here: &Machine, others: &[Machine]) -> Result<(),
         return Ok(());
     }
     // The machine with the fewest reasons is the one to compare with.
-    let best = machines().min_by_key(|machine| mismatches(needs, machine).count());
-    let Some(mismatch) = best.and_then(|best| mismatches(needs, best).next()) else { return Ok(()) };
-    let problem = match mismatch {
+    let Some(best) = machines().min_by_key(|machine| mismatches(needs, machine).count()) else {
+        return Ok(());
+    };
+    let lacks = |mismatch: &Mismatch<'_>, machine| {
+        mismatches(needs, machine).any(|other| subject(&other) == subject(mismatch))
+    };
+    let everywhere =
+        mismatches(needs, best).find(|mismatch| machines().all(|machine| lacks(mismatch, machine)));
+    let problem = match everywhere {
+        Some(mismatch) => lacking_everywhere(needs, mismatch, machines()),
+        // Each has something of it, none has all.
+        None => {
+            let reasons: Vec<String> = mismatches(needs, best).map(|mismatch| mismatch.to_string()).collect();
+            Problem::new(format!(
+                "no node has all that the job needs: for the nearest it {}",
+                reasons.join(", ")
+            ))
+        }
+    };
+    Err(Wrong::impossible(problem.hint("`shoal nodes` shows what each node has")))
+}
+
+/// What a mismatch is about.
+fn subject<'a>(mismatch: &Mismatch<'a>) -> (&'static str, &'a str) {
+    match *mismatch {
+        Mismatch::Count { resource, .. } => ("count", resource),
+        Mismatch::Size { resource, .. } => ("size", resource),
+        Mismatch::Architecture { .. } => ("architecture", ""),
+        Mismatch::System { .. } => ("system", ""),
+        Mismatch::Label { label, .. } => ("label", label.as_str()),
+        Mismatch::Organisation { .. } => ("within", ""),
+        Mismatch::Refused { .. } => ("organisation", ""),
+    }
+}
+
+/// What to say of something that every machine has too little of, or not at all.
+fn lacking_everywhere<'a>(
+    needs: &Needs,
+    mismatch: Mismatch<'_>,
+    machines: impl Iterator<Item = &'a Machine>,
+) -> Problem {
+    match mismatch {
         Mismatch::Count { resource, needs, .. } => {
             let has = |machine: &Machine| match resource {
                 "cores" => machine.capacity.cores,
                 "gpus" => machine.capacity.gpus,
                 name => machine.capacity.get(name),
             };
-            let most = machines().map(has).max().unwrap_or_default();
+            let most = machines.map(has).max().unwrap_or_default();
             let error =
                 format!("the job needs {needs} {resource} on a node, and no node has more than {most}");
             Problem::new(error).field(resource)
@@ -179,7 +218,7 @@ fn none_will_do(needs: &Needs, here: &Machine, others: &[Machine]) -> Result<(),
                 "memory" => machine.capacity.memory,
                 _ => machine.capacity.disk,
             };
-            let most = machines().map(size).max().unwrap_or_default();
+            let most = machines.map(size).max().unwrap_or_default();
             let most = shoal_model::units::About::Down(most);
             let wanted = match resource {
                 "memory" => needs.resources.memory,
@@ -197,8 +236,7 @@ fn none_will_do(needs: &Needs, here: &Machine, others: &[Machine]) -> Result<(),
         Mismatch::Refused { organisation } => {
             Problem::new(format!("no node serves the organisation `{organisation}`")).field("organisation")
         }
-    };
-    Err(Wrong::impossible(problem.hint("`shoal nodes` shows what each node has")))
+    }
 }
 
 fn none(mismatch: &Mismatch<'_>) -> String {
@@ -267,6 +305,23 @@ mod tests {
         assert_eq!(wrong.problem.field.as_deref(), Some("cores"));
         assert!(wrong.problem.error.ends_with("no node has more than 8"), "{:?}", wrong.problem);
         assert_eq!(Thousandths::whole(8).to_string(), "8");
+    }
+
+    #[test]
+    fn job_that_no_machine_has_all_for_is_told_what_the_nearest_lacks() {
+        let size = |gib: u64| shoal_model::units::Size::from_bytes(gib << 30);
+        let machine = |cores, gib| Machine::with_capacity(Resources::cores(cores).with_memory(size(gib)));
+        let needs = Needs::new(Resources::cores(8).with_memory(size(8)), Span::from_secs(1));
+        let told = |here, others: &[Machine]| none_will_do(&needs, &here, others).unwrap_err().problem.error;
+        let each_something = told(machine(8, 1), &[machine(1, 8)]);
+        assert!(
+            each_something.starts_with("no node has all that the job needs: for the nearest it "),
+            "{each_something}"
+        );
+        assert!(each_something.contains("memory") && !each_something.contains("cores"), "{each_something}");
+        // What all lack is named, also where the nearest lacks something else too.
+        let all_lack = told(machine(4, 1), &[machine(8, 4), machine(16, 2)]);
+        assert_eq!(all_lack, "the job needs 8 GiB of memory on a node, and no node has more than 4 GiB");
     }
 
     #[test]
