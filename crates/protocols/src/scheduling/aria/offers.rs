@@ -50,9 +50,12 @@ impl Search {
         self.open && self.round == round
     }
 
-    /// Whether an offer is taken though its round is over: one in each, so that nobody can have us ask for ever.
-    pub fn takes_late(&mut self, round: u32) -> bool {
-        (1..=self.round).contains(&round) && !std::mem::replace(&mut self.had_late, true)
+    /// Keeps an offer though its round is over, if it is the first such in this one: so nobody can have us ask for ever.
+    pub fn keep_late(&mut self, round: u32, offer: Option<(Cost, NodeId)>) -> bool {
+        let takes = (1..=self.round).contains(&round) && !self.had_late;
+        let kept = takes && self.keep(offer);
+        self.had_late |= kept;
+        kept
     }
 
     /// Whether it waits for the next round, and has somebody to ask all the same.
@@ -60,11 +63,10 @@ impl Search {
         !self.open && !self.offers.is_empty()
     }
 
-    /// An offer more, which is asked before one that came late.
-    pub fn keep(&mut self, offer: Option<(Cost, NodeId)>) {
-        if let Some(offer) = offer.filter(|(_, node)| !self.avoid.contains(node)) {
-            self.offers.insert(0, offer);
-        }
+    /// An offer more, which is asked before one that came late; false if it is none, or of somebody who has refused.
+    pub fn keep(&mut self, offer: Option<(Cost, NodeId)>) -> bool {
+        let offer = offer.filter(|(_, node)| !self.avoid.contains(node));
+        offer.map(|offer| self.offers.insert(0, offer)).is_some()
     }
 }
 

@@ -38,11 +38,8 @@ impl Aria {
         if search.takes(round) {
             search.keep(offer);
             self.close(job, round, ctx);
-        } else if offer.is_some() && search.takes_late(round) {
-            search.keep(offer);
-            if search.pauses() && !asking {
-                self.next_offer(job, ctx);
-            }
+        } else if search.keep_late(round, offer) && search.pauses() && !asking {
+            self.next_offer(job, ctx);
         }
     }
 
