@@ -1,7 +1,7 @@
 //! Storms: many small grids, each with its own faults and jobs drawn from a seed; then all heals, and must come to rest.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -40,6 +40,16 @@ pub fn storm<P: NodeLike>(
     recipe: config::Recipe,
     replay: impl Fn(u64) -> String + Sync,
 ) -> Tally {
+    storm_of::<P>(seeds, threads, |seed| Weather::draw_for(seed, recipe), replay)
+}
+
+/// The same, with any weather for each seed.
+pub fn storm_of<P: NodeLike>(
+    seeds: Range<u64>,
+    threads: usize,
+    weather: impl Fn(u64) -> Weather + Sync,
+    replay: impl Fn(u64) -> String + Sync,
+) -> Tally {
     let next = AtomicU64::new(seeds.start);
     let tally = Mutex::new(Tally { runs: seeds.end.saturating_sub(seeds.start), ..Tally::default() });
     std::thread::scope(|scope| {
@@ -51,7 +61,7 @@ pub fn storm<P: NodeLike>(
                     let Ok(seed) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) else {
                         return;
                     };
-                    let result = run_seed::<P>(seed, recipe, replay(seed));
+                    let result = run_weather::<P>(weather(seed), replay(seed));
                     let mut tally = tally.lock().expect("no run panics here: panics are violations");
                     match result {
                         Ok(summary) => tally.summary.add(&summary),
@@ -261,17 +271,39 @@ impl Weather {
     }
 
     /// Users say what is best, and which nodes will do; some jobs wait long enough to be moved.
-    fn with_criteria(mut self) -> Weather {
+    fn with_criteria(self) -> Weather {
         let mut chance = stream(self.seed, Purpose::Storm, 2);
-        let mut renamed: BTreeMap<JobId, JobId> = BTreeMap::new();
-        for ask in &mut self.asks {
-            let mut job = ask.envelope.job().clone();
+        self.with_jobs(|at, job| {
             let criterion = CRITERIA[chance.random_range(0..CRITERIA.len())];
             job.criterion = criterion.map(|text| text.parse().expect("a criterion"));
             job.constraint = chance.random_bool(0.3).then(|| "cores >= 1".parse().expect("a constraint"));
             if chance.random_bool(0.3) && job.deadline.is_none() {
-                job.begin = Some(ask.at + Span::from_secs(chance.random_range(30..120)));
+                job.begin = Some(at + Span::from_secs(chance.random_range(30..120)));
             }
+        })
+    }
+
+    /// As bad as it may become: a fifth of all messages is lost, others are doubled and come late, nodes crash. Each job is
+    /// one that every recipe can place: of one node.
+    pub fn at_its_worst(mut self) -> Weather {
+        self.faults.noise =
+            Some(NoiseLevel { loss: 0.2, duplication: 0.1, reorder: 0.2, reorder_ms: 3_000.0 });
+        self.faults.churn.get_or_insert(Churn {
+            mean_time_to_failure_s: 300.0,
+            mean_time_to_repair_s: 40.0,
+            gone: 0.0,
+            disk_lost: 0.0,
+            midway: 0.5,
+        });
+        self.with_jobs(|_, job| job.nodes = NonZeroU32::MIN)
+    }
+
+    /// Other jobs, which get other ids.
+    fn with_jobs(mut self, mut change: impl FnMut(Time, &mut Job)) -> Weather {
+        let mut renamed: BTreeMap<JobId, JobId> = BTreeMap::new();
+        for ask in &mut self.asks {
+            let mut job = ask.envelope.job().clone();
+            change(ask.at, &mut job);
             if let Some(after) = &mut job.after {
                 after.0 = after
                     .0

@@ -6,7 +6,7 @@ use shoal_model::{NodeId, Span, Time};
 use shoal_protocols::node::Node;
 use shoal_protocols::node::config::Recipe;
 use shoal_protocols::scheduling::tri_pronged::{Config, Variant};
-use shoal_simulator::checks::storm::{run_seed, storm};
+use shoal_simulator::checks::storm::{Weather, run_seed, storm, storm_of};
 use shoal_simulator::checks::{Bounds, Checks, Run, run_checked};
 use shoal_simulator::faults::{self, Churn, NoiseLevel};
 use shoal_simulator::grid::Grid;
@@ -24,6 +24,21 @@ fn promises_hold_in_storms() {
     let told: Vec<String> = tally.violations.values().map(ToString::to_string).collect();
     assert!(told.is_empty(), "{}", told.join("\n"));
     assert!(tally.summary.starts > 100, "these were no storms: {:?}", tally.summary);
+}
+
+#[test]
+fn promises_hold_where_a_fifth_of_all_messages_is_lost_and_nodes_crash() {
+    let recipe = Recipe::named("tri-pronged").expect("a recipe");
+    let weather = |seed| Weather::draw_for(seed, recipe).at_its_worst();
+    let replay = |seed| format!("{} --worst", replay(seed));
+    let tally = storm_of::<Node>(6_000..6_040, 2, weather, replay);
+    let told: Vec<String> = tally.violations.values().map(ToString::to_string).collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(
+        tally.summary.starts > 400 && tally.summary.crashes > 100,
+        "these were no storms: {:?}",
+        tally.summary
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use shoal_protocols::node::Node;
 use shoal_protocols::node::config::Recipe;
-use shoal_simulator::checks::storm::{Weather, storm};
+use shoal_simulator::checks::storm::{Weather, storm_of};
 use shoal_simulator::checks::story::story;
 
 use crate::error::Error;
@@ -26,6 +26,9 @@ pub struct Arguments {
     /// Run this many at once
     #[arg(long, value_name = "T", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
+    /// Lose a fifth of all messages and double a tenth in every storm, and have nodes crash; each job is one of one node
+    #[arg(long)]
+    worst: bool,
     /// Print all that happened to the job of the first promise that was broken
     #[arg(long)]
     story: bool,
@@ -48,21 +51,24 @@ struct Outcome {
 
 /// Runs the storms, and fails if a promise was broken in one.
 pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
-    let Arguments { seeds, from, threads, story: tells, ref recipe } = *arguments;
+    let Arguments { seeds, from, threads, worst, story: tells, ref recipe } = *arguments;
     if seeds == 0 {
         return Err(Error::user("--seeds 0: must be at least 1"));
     }
     let Some(named) = Recipe::named(recipe) else {
         return Err(Error::user(format!("--recipe {recipe}: unknown")));
     };
-    let replay = |seed: u64| format!("shoal sim storm --from {seed} --seeds 1 --recipe {recipe}");
-    let tally = storm::<Node>(from..from.saturating_add(seeds), threads.into(), named, replay);
+    let weather = |seed: u64| match Weather::draw_for(seed, named) {
+        weather if worst => weather.at_its_worst(),
+        weather => weather,
+    };
+    let more = if worst { " --worst" } else { "" };
+    let replay = |seed: u64| format!("shoal sim storm --from {seed} --seeds 1 --recipe {recipe}{more}");
+    let tally = storm_of::<Node>(from..from.saturating_add(seeds), threads.into(), weather, replay);
     let summary = tally.summary;
     let first = tally.violations.values().next().filter(|_| tells);
-    let told = first.and_then(|first| {
-        let weather = Weather::draw_for(first.seed, named);
-        Some(story::<Node>(weather, first.broken.job?, first.broken.at))
-    });
+    let told =
+        first.and_then(|first| Some(story::<Node>(weather(first.seed), first.broken.job?, first.broken.at)));
     let outcome = Outcome {
         runs: tally.runs,
         jobs: summary.jobs,
