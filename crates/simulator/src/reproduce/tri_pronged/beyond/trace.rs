@@ -10,7 +10,7 @@ use shoal_model::{Amount, Resources, Span};
 use super::super::case::{Case, Drawn, Mix, Who, strength};
 use crate::reproduce::Error;
 use crate::streams::{Purpose, stream};
-use crate::workload::{Trace, WorkloadError};
+use crate::workload::{BadLines, Trace, WorkloadError};
 
 /// The load that decides how many machines there are.
 const LOAD: f64 = 0.85;
@@ -33,7 +33,8 @@ impl Jobs {
     /// So many jobs of the trace, one after the other; without one, of a sample.
     pub fn new(file: Option<&Path>, most: usize) -> Result<Jobs, Error> {
         let Some(file) = file else { return Ok(Jobs { jobs: sample(most), from: "a sample".to_owned() }) };
-        let read = Trace::new(file).read()?;
+        // Real traces have lines that nobody can read; how many these are is told.
+        let read = Trace { bad_lines: BadLines::Drop, ..Trace::new(file) }.read()?;
         let first = (read.jobs.len() * FROM.0 / FROM.1).min(read.jobs.len().saturating_sub(most));
         let whole = largest();
         let mut jobs = Vec::new();
@@ -51,12 +52,16 @@ impl Jobs {
                 break;
             }
         }
+        let unread = match (read.cleaning.unparsable, read.cleaning.bad_lines.first()) {
+            (count, Some(first)) => format!(", {count} lines passed over (the first: {first})"),
+            (_, None) => String::new(),
+        };
         if jobs.is_empty() {
-            let why = format!("{}: no job in it fits a machine of {whole}", file.display());
+            let why = format!("{}: no job in it fits a machine of {whole}{unread}", file.display());
             return Err(Error::Workload(WorkloadError::Setting { setting: "trace", why }));
         }
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        Ok(Jobs { from: format!("{} jobs of {name}", jobs.len()), jobs })
+        Ok(Jobs { from: format!("{} jobs of {name}{unread}", jobs.len()), jobs })
     }
 
     /// Where they are from.
