@@ -103,7 +103,7 @@ fn unknown_recipes_kinds_and_presets_list_the_known_ones() {
     let recipe = "s.toml:1:10: recipe: unknown `sampel`; did you mean `sample`? (known: sample, asap, aria, tri-pronged, proactive)";
     assert_eq!(refused("recipe = \"sampel\""), recipe);
     let error = read(&SMALL.replace("\"uniform\"", "\"unifrom\"")).unwrap_err();
-    let kinds = "did you mean `uniform`? (known: trace, uniform, poisson, lublin, grid5000-like, aria)";
+    let kinds = "did you mean `uniform`? (known: trace, uniform, poisson, lublin, grid5000-like, aria, desktop)";
     assert_eq!(error, format!("s.toml:4:1: workload.kind: unknown `unifrom`; {kinds}"));
     let error = refused("faults = \"hevy\"");
     assert_eq!(

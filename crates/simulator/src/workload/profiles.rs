@@ -1,5 +1,5 @@
 //! Machines and requirements as ARiA's authors drew them (IV-D): architectures and systems as in a list of the 500
-//! fastest computers, memory and disk of 1 to 16 GB, speeds of one to two.
+//! fastest computers, memory and disk of 1 to 16 GB, speeds of one to two. And machines on desks.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use shoal_model::job::Requires;
 use shoal_model::machine::Speed;
 use shoal_model::{Architecture, Machine, Resources, Size, Span, System, Time};
 
-use super::generate::stream;
+use super::generate::{desktop, stream};
 
 /// A known way to draw machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -18,6 +18,8 @@ use super::generate::stream;
 pub enum Profiles {
     /// As in ARiA's paper.
     Aria,
+    /// Several cores, memory and disk, as for the paper of Lee, Keleher and Sussman.
+    Desktop,
 }
 
 /// What a job of a simulation needs besides a core, and how long it takes where.
@@ -88,6 +90,10 @@ pub fn machines(profiles: Profiles, nodes: usize, seed: u64) -> Vec<Machine> {
                 Machine { architecture, system, speed, ..Machine::with_capacity(capacity) }
             };
             (0..nodes).map(|_| machine()).collect()
+        }
+        Profiles::Desktop => {
+            let mut luck = stream(seed, "desktop/machines");
+            (0..nodes).map(|_| desktop::machine(&mut luck)).collect()
         }
     }
 }

@@ -10,7 +10,7 @@ use shoal_model::{Span, Time};
 use super::change::Change;
 use super::clean::{BadLines, Cleaner, Length, Order, Record, TooWide};
 use super::error::{Fault, WorkloadError};
-use super::generate::{AriaLike, Grid5000Like, Lublin, Poisson, Uniform};
+use super::generate::{AriaLike, Desktop, Grid5000Like, Lublin, Poisson, Uniform};
 use super::gwf::{self, Layout};
 use super::input::Lines;
 use super::names::Names;
@@ -32,6 +32,8 @@ pub enum Source {
     Grid5000Like(Grid5000Like),
     /// Jobs with profiles, as ARiA's authors drew them.
     Aria(AriaLike),
+    /// Jobs that need cores, memory and disk of machines on desks.
+    Desktop(Desktop),
 }
 
 /// A trace file and how to read it.
@@ -87,6 +89,7 @@ impl Source {
             Source::Grid5000Like(like) => (like.generate(seed)?, &like.change),
             // A job and its profile belong together, so these are not changed.
             Source::Aria(like) => return like.generate(seed),
+            Source::Desktop(desktop) => return desktop.generate(seed),
         };
         change.apply(&mut workload, seed)?;
         Ok(workload)
@@ -101,6 +104,7 @@ impl Source {
             Source::Lublin(lublin) => lublin.nodes = nodes.get(),
             Source::Grid5000Like(like) => like.nodes = nodes.get(),
             Source::Aria(like) => like.nodes = nodes.get(),
+            Source::Desktop(desktop) => desktop.nodes = nodes.get(),
         }
         self
     }
@@ -113,6 +117,7 @@ impl Source {
             Source::Poisson(poisson) => (poisson.nodes, Length::default(), poisson.change),
             Source::Lublin(lublin) => (lublin.nodes, Length::default(), lublin.change),
             Source::Grid5000Like(like) => (like.nodes, like.length, like.change),
+            Source::Desktop(desktop) => (desktop.nodes, Length::default(), Change::default()),
             Source::Aria(like) => {
                 return Source::Aria(AriaLike { trace: Some(file.to_owned()), ..like });
             }

@@ -1,15 +1,14 @@
 //! The runs: who schedules, which machines and jobs, how quickly jobs come; and drawing them.
 
 use std::fmt;
-use std::num::NonZeroU32;
 
 use rand::RngExt;
-use shoal_model::machine::{Machine, Speed};
-use shoal_model::units::Size as Bytes;
+use shoal_model::machine::Machine;
 use shoal_model::{Amount, Resources, Span};
 use shoal_protocols::scheduling::tri_pronged::Variant;
 
 use crate::streams::{Purpose, Stream, stream};
+use crate::workload::generate::desktop;
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,7 +111,7 @@ impl Case {
                     }
                     Mix::Mixed => node,
                 };
-                machine(&mut stream(self.seed, Purpose::Placement, index | 1 << 33))
+                desktop::machine(&mut stream(self.seed, Purpose::Placement, index | 1 << 33))
             })
             .collect();
         match self.mix {
@@ -130,7 +129,7 @@ impl Case {
         let factor = wanted / strength(&machines);
         let faster = |machine: Machine| {
             let speed = (f64::from(machine.speed.thousandths()) * factor).round() as u32;
-            with_speed(machine, speed)
+            desktop::with_speed(machine, speed)
         };
         machines.into_iter().map(faster).collect()
     }
@@ -187,22 +186,7 @@ impl Case {
     }
 
     fn needs(&self, luck: &mut Stream, machines: &[Machine]) -> Resources {
-        loop {
-            let says = |luck: &mut Stream| luck.random_range(0..100) < self.ratio;
-            let mut needs = Resources::cores(1);
-            if says(luck) {
-                needs = Resources::cores(weighted(luck, [1, 2, 4, 8], [60, 25, 12, 3]));
-            }
-            if says(luck) {
-                needs = needs.with_memory(Bytes::from_gib(weighted(luck, MEMORY, WEIGHTS)));
-            }
-            if says(luck) {
-                needs = needs.with_disk(Bytes::from_gib(weighted(luck, DISK, WEIGHTS)));
-            }
-            if machines.iter().any(|machine| needs.fits_in(&machine.capacity)) {
-                return needs;
-            }
-        }
+        desktop::needs(self.ratio, luck, machines)
     }
 }
 
@@ -215,36 +199,6 @@ impl fmt::Display for Case {
         let gap = f64::from(self.gap_ms) / 1e3;
         write!(f, "{}, {mix}, gap {gap} s, {} % constraints, seed {}", self.who.name(), self.ratio, self.seed)
     }
-}
-
-/// From weak to strong, in hundredths.
-const WEIGHTS: [u32; 4] = [40, 30, 20, 10];
-const MEMORY: [u64; 4] = [1, 2, 4, 8];
-const DISK: [u64; 4] = [50, 100, 250, 500];
-
-fn weighted<T: Copy>(luck: &mut Stream, values: [T; 4], weights: [u32; 4]) -> T {
-    let mut left = luck.random_range(0..weights.iter().sum());
-    for (value, weight) in values.into_iter().zip(weights) {
-        if left < weight {
-            return value;
-        }
-        left -= weight;
-    }
-    values[3]
-}
-
-fn machine(luck: &mut Stream) -> Machine {
-    let cores = weighted(luck, [1, 2, 4, 8], [35, 30, 25, 10]);
-    let capacity = Resources::cores(cores)
-        .with_memory(Bytes::from_gib(weighted(luck, MEMORY, WEIGHTS)))
-        .with_disk(Bytes::from_gib(weighted(luck, DISK, WEIGHTS)));
-    let speed = weighted(luck, [500, 900, 1_300, 2_000], WEIGHTS);
-    with_speed(Machine::with_capacity(capacity), speed)
-}
-
-fn with_speed(machine: Machine, thousandths: u32) -> Machine {
-    let speed = NonZeroU32::new(thousandths.max(1)).expect("at least one");
-    Machine { speed: Speed::new(speed), ..machine }
 }
 
 /// How many jobs of a kind a machine can run at once.

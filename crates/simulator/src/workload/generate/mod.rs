@@ -4,6 +4,7 @@
 //! as they were. The same seed gives the same jobs.
 
 mod aria;
+pub(crate) mod desktop;
 mod grid5000_like;
 mod lublin;
 mod poisson;
@@ -14,6 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use shoal_model::{Span, Time};
 
 pub use aria::AriaLike;
+pub use desktop::Desktop;
 pub use grid5000_like::Grid5000Like;
 pub use lublin::Lublin;
 pub use poisson::Poisson;
