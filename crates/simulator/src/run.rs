@@ -4,7 +4,6 @@
 //! wants to look on: checkers, progress bars.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use rand::RngExt;
 use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Span, Thousandths, Time};
@@ -251,7 +250,7 @@ fn envelope(
         None => wanted,
         Some((profile, zero)) => Job {
             resources: profile.resources.clone(),
-            requires: Some(Arc::clone(&profile.requires)),
+            requires: profile.requires.clone(),
             estimate: Some(profile.estimate),
             deadline: profile.deadline.map(|deadline| zero + deadline.since(Time::ZERO)),
             limit: wanted.limit,

@@ -4,11 +4,13 @@ use std::fs;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, RngSeed};
+use shoal_protocols::node::Node;
 use tempfile::TempDir;
 
 use super::*;
 use crate::faults::Preset;
 use crate::network::latency;
+use crate::run::Run;
 
 const SMALL: &str = "\
 nodes = 16
@@ -103,7 +105,8 @@ fn unknown_recipes_kinds_and_presets_list_the_known_ones() {
     let recipe = "s.toml:1:10: recipe: unknown `sampel`; did you mean `sample`? (known: sample, asap, aria, tri-pronged, proactive)";
     assert_eq!(refused("recipe = \"sampel\""), recipe);
     let error = read(&SMALL.replace("\"uniform\"", "\"unifrom\"")).unwrap_err();
-    let kinds = "did you mean `uniform`? (known: trace, uniform, poisson, lublin, grid5000-like, aria, desktop)";
+    let kinds =
+        "did you mean `uniform`? (known: trace, uniform, poisson, lublin, grid5000-like, aria, desktop)";
     assert_eq!(error, format!("s.toml:4:1: workload.kind: unknown `unifrom`; {kinds}"));
     let error = refused("faults = \"hevy\"");
     assert_eq!(
@@ -275,7 +278,7 @@ fn what_was_run_can_be_read_again() {
 #[test]
 fn scenarios_of_the_repository_make_sense() {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")];
-    let mut count = 0;
+    let (mut count, mut prepared) = (0, 0);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -286,10 +289,14 @@ fn scenarios_of_the_repository_make_sense() {
             let scenario = Scenario::load(&path, &Overrides::default()).unwrap();
             assert!(scenario.about.is_some(), "{} says what it shows", scenario.name);
             scenario.workload.load(scenario.seed).unwrap();
+            if scenario.nodes <= 200 {
+                Run::<Node>::prepare(&scenario, 1).unwrap();
+                prepared += 1;
+            }
             count += 1;
         }
     }
-    assert!(count >= 10);
+    assert!(count >= 10 && prepared >= 3, "{prepared} of {count}");
 }
 
 proptest! {

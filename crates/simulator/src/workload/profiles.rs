@@ -25,8 +25,8 @@ pub enum Profiles {
 /// What a job of a simulation needs besides a core, and how long it takes where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// What its machine must be.
-    pub requires: Arc<Requires>,
+    /// What its machine must be, if not any.
+    pub requires: Option<Arc<Requires>>,
     /// What it takes of it.
     pub resources: Resources,
     /// How long it is thought to take on the baseline machine (ERT).

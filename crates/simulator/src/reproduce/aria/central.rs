@@ -20,7 +20,7 @@ pub fn run(workload: &Workload, machines: &[Machine], from: &[Time]) -> Vec<Job>
         .iter()
         .map(|profile| {
             let mut needs = Needs::new(profile.resources.clone(), Span::from_hours(1));
-            needs.requires = Some(profile.requires.clone());
+            needs.requires = profile.requires.clone();
             needs
         })
         .collect();

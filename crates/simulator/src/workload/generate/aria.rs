@@ -132,7 +132,7 @@ impl AriaLike {
             };
             jobs.push(job(index, submit, 1, estimate, estimate * LIMIT as f64));
             profiles.push(Profile {
-                requires,
+                requires: Some(requires),
                 resources,
                 estimate: span(estimate),
                 drift: (drift * 1e6).round() as i64,

@@ -4,11 +4,9 @@
 //! constraint ratio: of what they do not speak of, they need nothing, or one core.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
-use shoal_model::job::Requires;
 use shoal_model::machine::{Machine, Speed};
 use shoal_model::{Amount, Resources, Size};
 
@@ -66,7 +64,7 @@ impl Desktop {
             let length = super::between(&mut lengths, LENGTHS);
             jobs.push(job(index, submit, 1, length, length * LIMIT));
             profiles.push(Profile {
-                requires: Arc::new(Requires::default()),
+                requires: None,
                 resources: needs(percent, &mut wants, &machines),
                 estimate: span(length),
                 drift: 0,
