@@ -10,30 +10,18 @@ use crate::protocol::Chance;
 pub const SEEN_MAX: usize = 128;
 
 /// The floods that were handled lately.
-///
-/// A simulation asks this more often than anything else, mostly of a node that it has not looked at for a while: so what is
-/// compared lies in few cache lines.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[repr(C, align(64))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seen {
     /// Of each the last bits, in whole blocks, a cache line each: many words that come by have been heard before, from
     /// somebody else, and these tell where to look.
-    tags: [[u8; BLOCK]; SEEN_MAX / BLOCK],
+    tags: [[u16; BLOCK]; SEEN_MAX / BLOCK],
     /// Numbers of floods, round and round.
     floods: Vec<u64>,
     next: usize,
 }
 
-/// Tags of a cache line.
-const BLOCK: usize = 64;
 /// Tags that are compared at once, without a branch for each.
-const TOGETHER: usize = 16;
-
-impl Default for Seen {
-    fn default() -> Seen {
-        Seen { tags: [[0; BLOCK]; SEEN_MAX / BLOCK], floods: Vec::new(), next: 0 }
-    }
-}
+const BLOCK: usize = 32;
 
 impl Seen {
     /// Takes note of a flood; false if it was noted before.
@@ -51,21 +39,18 @@ impl Seen {
             self.next = (place + 1) % SEEN_MAX;
             place
         };
-        self.tags[place / BLOCK][place % BLOCK] = tag_of(flood);
+        self.tags[place / BLOCK][place % BLOCK] = flood as u16;
         true
     }
 
     fn remembers(&self, flood: u64) -> bool {
-        let tag = tag_of(flood);
+        let tag = flood as u16;
         let is_here = |block: usize| {
-            let (few, _) = self.tags[block].as_chunks::<TOGETHER>();
-            few.iter().zip((block * BLOCK..).step_by(TOGETHER)).any(|(tags, first)| {
-                let may = tags.iter().fold(false, |found, &known| found | (known == tag));
-                // The numbers lie elsewhere: only those are looked at whose tag is the same.
-                may && (first..)
-                    .zip(tags)
-                    .any(|(place, &known)| known == tag && self.floods.get(place) == Some(&flood))
-            })
+            let tags = &self.tags[block];
+            let may = tags.iter().fold(false, |found, &known| found | (known == tag));
+            // The numbers lie elsewhere: only those are looked at whose tag is the same.
+            may && (0..BLOCK)
+                .any(|place| tags[place] == tag && self.floods.get(block * BLOCK + place) == Some(&flood))
         };
         // What was heard before was mostly heard just now.
         let last = (self.floods.len() + self.next).saturating_sub(1) / BLOCK;
@@ -86,10 +71,6 @@ impl Seen {
     pub fn is_empty(&self) -> bool {
         self.floods.is_empty()
     }
-}
-
-fn tag_of(flood: u64) -> u8 {
-    flood as u8
 }
 
 /// The most neighbours that are looked at.

@@ -168,6 +168,18 @@ fn who_waits_for_a_job_that_was_handed_over_asks_its_new_owner() {
 }
 
 #[test]
+fn question_that_was_on_its_way_when_a_job_was_handed_over_is_answered() {
+    let mut world = world();
+    let job = held(&mut world, LEAVER);
+    world.command(LEAVER, Command::Drain);
+    world.run_for(Span::from_secs(1));
+    assert!(world.core(HEIR).owns(job) && !world.core(LEAVER).is_drained(world.now()));
+    let moved = said(&world, "moved");
+    world.tell(LEAVER, Input::Message { from: HEIR, message: Message::Job(JobMessage::Await(job)) });
+    assert_eq!(said(&world, "moved"), moved + 1, "{}", world.story());
+}
+
+#[test]
 fn heir_waits_for_the_same_jobs() {
     let mut world = world();
     let first = held(&mut world, HEIR);
