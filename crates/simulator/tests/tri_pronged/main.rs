@@ -4,5 +4,6 @@ mod balloons;
 mod dual;
 mod leaving;
 mod places;
+mod recovery;
 mod scene;
 mod storms;
