@@ -48,6 +48,13 @@ pub fn computation(base: Span, drift_micros: i64) -> Job {
     Job::command(["compute".to_owned(), seconds(base.as_micros()), drift])
 }
 
+/// How long such work takes on a machine.
+pub fn takes_on(speed: Speed, base: Span, drift_micros: i64) -> Span {
+    let drift = Span::from_micros(drift_micros.unsigned_abs());
+    let takes = speed.time_for(base);
+    if drift_micros < 0 { takes.saturating_sub(drift) } else { takes + drift }
+}
+
 /// A command that takes this long, in a simulation and for real.
 pub fn command_taking(span: Span) -> Job {
     let micros = span.as_micros();
@@ -66,8 +73,10 @@ fn run(work: &Work, speed: Speed) -> (Span, i32) {
         ["compute", base, drift] => {
             let (negative, drift) = drift.strip_prefix('-').map_or((false, *drift), |drift| (true, drift));
             match (parse_seconds(base), parse_seconds(drift)) {
-                (Some(base), Some(drift)) if negative => (speed.time_for(base).saturating_sub(drift), 0),
-                (Some(base), Some(drift)) => (speed.time_for(base) + drift, 0),
+                (Some(base), Some(drift)) => {
+                    let drift = i64::try_from(drift.as_micros()).unwrap_or(i64::MAX);
+                    (takes_on(speed, base, if negative { -drift } else { drift }), 0)
+                }
                 (None, _) | (_, None) => (Span::ZERO, 1),
             }
         }

@@ -126,13 +126,15 @@ fn needing_luck() -> Vec<Message> {
     };
     let zones = [
         can::Message::Join { newcomer: NodeId(5), point: [4; 6], hops: 1 },
-        can::Message::Welcome { claim: Box::new(claim), around: vec![peer] },
+        can::Message::Welcome { claim: Box::new(claim), around: vec![peer.clone()] },
         can::Message::Update(Shared::new(update), true),
         can::Message::Taken,
         can::Message::Grant(Box::new(claim)),
         can::Message::Tie(Shared::new(balloon), 3),
         can::Message::Tied,
         can::Message::Untie(Time::from_secs(8)),
+        can::Message::Leap { up: true, level: 3 },
+        can::Message::Landed { claims: Shared::new(vec![claim]), next: Some(peer) },
     ];
     let beside = [
         can::SecondaryMessage::Knock { newcomer: NodeId(5), hops: 2 },

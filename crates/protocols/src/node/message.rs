@@ -519,7 +519,7 @@ pub enum Refusal {
 pub(super) const TASK_BYTES: u64 = 72;
 
 /// The kinds of message of all layers, one after the other.
-const KINDS: [&str; 104] = {
+const KINDS: [&str; 108] = {
     let parts = [
         cyclon::Message::<()>::KINDS,
         blatant_s::Message::KINDS,
@@ -535,7 +535,7 @@ const KINDS: [&str; 104] = {
         can::SecondaryMessage::KINDS,
         handover::Message::KINDS,
     ];
-    let mut all = [""; 104];
+    let mut all = [""; 108];
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
         let mut place = 0;

@@ -33,6 +33,7 @@ mod layout;
 mod message;
 mod reassign;
 mod secondary;
+mod shortcuts;
 mod volume;
 mod zone;
 
@@ -53,6 +54,8 @@ pub use heal::{CLAIMS_MAX, GHOSTS_MAX, NEIGHBOURS_MAX};
 pub use layout::{Place, lay_out};
 pub use message::{Ahead, Balloon, Claim, Message, Peer, Update, Vitals};
 pub use secondary::{DOOR, Secondary, SecondaryMessage};
+pub use shortcuts::LEVELS_MAX;
+use shortcuts::Shortcuts;
 pub use volume::Volume;
 pub use zone::{DIMENSIONS_MAX, Face, Point, SIDE, Space, Zone, is_cell};
 
@@ -144,6 +147,7 @@ pub struct Can {
     vitals: Option<Vitals>,
     ahead: [Ahead; DIMENSIONS_MAX],
     balloons: balloon::Balloons,
+    shortcuts: Shortcuts,
     /// How many heartbeats in a row something around was missing.
     uncovered: u8,
 }
@@ -186,6 +190,7 @@ impl Protocol for Can {
             vitals: None,
             ahead: [Ahead::default(); DIMENSIONS_MAX],
             balloons: balloon::Balloons::default(),
+            shortcuts: Shortcuts::default(),
             uncovered: 0,
         }
     }
@@ -329,6 +334,8 @@ impl Can {
             Message::Tie(balloon, hops) => self.on_tie(balloon, hops, ctx),
             Message::Tied => self.on_tied(from, ctx),
             Message::Untie(at) => self.on_untie(from, at),
+            Message::Leap { up, level } => self.on_leap(from, up, level, ctx),
+            Message::Landed { claims, next } => self.on_landed(from, claims, next),
         }
     }
 
@@ -341,6 +348,7 @@ impl Can {
         self.check_cover(ctx);
         self.tell(ctx);
         self.refresh_balloon(ctx);
+        self.look_further(ctx);
         if (self.introducer.is_some() || !self.ways_back.is_empty())
             && !self.claims.is_empty()
             && ctx.chance.random_range(0..WAY_BACK_EVERY) == 0

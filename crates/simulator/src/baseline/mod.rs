@@ -5,6 +5,7 @@
 //! ends come before arrivals, and arrivals in the order of the workload (see [`shoal_protocols::queue`] for what the
 //! policies make of that). Nothing is left to chance, and nothing takes time but the jobs.
 
+pub mod cent;
 mod central_asap;
 pub mod flood;
 mod outcome;

@@ -12,10 +12,11 @@ mod write;
 use std::num::NonZeroU32;
 use std::path::Path;
 
+use shoal_model::Machine;
 use shoal_protocols::node::Node;
 use shoal_protocols::node::config::Recipe;
 
-use crate::baseline::{Baseline, BaselineError, flood};
+use crate::baseline::{Baseline, BaselineError, cent, flood};
 use crate::checks::Violation;
 use crate::grid::Grid;
 use crate::reproduce::pool;
@@ -33,7 +34,9 @@ const RUNS_MAX: usize = 10_000;
 /// Settings that cannot be swept, and what to do instead.
 const NOT_SWEPT: [(&str, &str); 2] =
     [("seed", "--seed and --seeds say which are run"), ("like", "sweep each of those scenarios by itself")];
-/// What flooding is called on the command line.
+/// What the scheduler of Lee, Keleher and Sussman that knows everything is called on the command line.
+const CENT: &str = "cent";
+/// What flooding is.
 const FLOOD: &str = "flood";
 
 /// Runs of one scenario beside each other, ready to be made.
@@ -63,6 +66,7 @@ struct Variant {
 enum Scheduler {
     Nodes,
     Central(Baseline),
+    Cent,
     Flood,
 }
 
@@ -134,7 +138,7 @@ pub enum Error {
 /// The names of all schedulers that can be compared.
 pub fn schedulers() -> Vec<&'static str> {
     let central = Baseline::ALL.map(Baseline::name);
-    Recipe::NAMES.iter().copied().chain(central).chain([FLOOD]).collect()
+    Recipe::NAMES.iter().copied().chain(central).chain([CENT, FLOOD]).collect()
 }
 
 impl Study {
@@ -153,6 +157,7 @@ impl Study {
         for name in names {
             let (by, recipe) = match name.parse::<Baseline>() {
                 Ok(central) => (Scheduler::Central(central), None),
+                Err(_) if name == CENT => (Scheduler::Cent, None),
                 Err(_) if name == FLOOD => (Scheduler::Flood, None),
                 Err(_) if Recipe::NAMES.contains(&name.as_str()) => (Scheduler::Nodes, Some(name.clone())),
                 Err(_) => return Err(Error::Scheduler { name: name.clone() }),
@@ -264,6 +269,12 @@ fn one(by: Scheduler, scenario: &Scenario, so_far: &dyn Fn(f64)) -> Result<Figur
             let placed: Vec<_> = baseline.run(&workload)?.jobs.into_iter().map(Some).collect();
             Ok(Figures::of_jobs(&placed, None, workload.nodes))
         }
+        Scheduler::Cent => {
+            let workload = run::jobs(scenario)?;
+            let machines: Vec<Machine> =
+                scenario.machines.iter().cycle().take(scenario.nodes).cloned().collect();
+            Ok(Figures::of_jobs(&cent::place(&workload, &machines), None, workload.nodes))
+        }
         Scheduler::Flood => {
             let workload = run::jobs(scenario)?;
             let outcome = flood::run(&workload, scenario.degree(), scenario.seed)?;
@@ -276,7 +287,7 @@ fn one(by: Scheduler, scenario: &Scenario, so_far: &dyn Fn(f64)) -> Result<Figur
 fn check(scenario: &Scenario, by: Scheduler) -> Result<(), Error> {
     match by {
         Scheduler::Nodes => Run::<Node>::prepare(scenario, 1).map(|_| ())?,
-        Scheduler::Central(_) | Scheduler::Flood => run::jobs(scenario).map(|_| ())?,
+        Scheduler::Central(_) | Scheduler::Cent | Scheduler::Flood => run::jobs(scenario).map(|_| ())?,
     }
     Ok(())
 }

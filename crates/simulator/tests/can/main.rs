@@ -4,4 +4,5 @@
 
 mod churn;
 mod laws;
+mod shortcuts;
 mod swarm;

@@ -15,7 +15,7 @@ const COLUMNS: [&str; 6] =
 pub struct Arguments {
     #[command(flatten)]
     study: study::Arguments,
-    /// Compare these: recipes (sample, asap, aria, tri-pronged), who knows everything (fcfs, easy, conservative, central-asap), flood
+    /// Compare these: recipes (sample, asap, aria, tri-pronged, proactive), who knows everything (fcfs, easy, conservative, central-asap, cent), flood
     /// [default: all of them]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     with: Vec<String>,

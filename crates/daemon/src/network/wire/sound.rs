@@ -198,7 +198,15 @@ fn zones(message: &can::Message) -> Result<(), Unsound> {
             place(&balloon.point)?;
             vitals(&balloon.vitals)
         }
-        can::Message::Taken | can::Message::Grant(_) | can::Message::Tied | can::Message::Untie(_) => Ok(()),
+        can::Message::Landed { claims, next } => {
+            at_most(claims.len(), CLAIMS_MAX, Unsound::Zones)?;
+            peers(next.as_slice())
+        }
+        can::Message::Taken
+        | can::Message::Grant(_)
+        | can::Message::Tied
+        | can::Message::Untie(_)
+        | can::Message::Leap { .. } => Ok(()),
     }
 }
 

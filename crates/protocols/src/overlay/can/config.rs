@@ -18,6 +18,8 @@ pub struct Config {
     pub misses: u8,
     /// Where what is left of a machine can be found.
     pub residue: Residue,
+    /// Whether nodes keep shortcuts along the virtual dimension: for grids of thousands, many of them equal.
+    pub shortcuts: bool,
     /// The fastest machine, in thousandths of the baseline: what is faster lies at the edge with it.
     pub speed_most: u32,
     /// The most memory of a machine, in GiB.
@@ -61,6 +63,7 @@ impl Default for Config {
             period_ms: 60_000,
             misses: 3,
             residue: Residue::Balloon,
+            shortcuts: false,
             speed_most: 2_000,
             memory_most_gib: 8,
             disk_most_gib: 500,
@@ -86,6 +89,9 @@ pub enum ConfigError {
     /// A second CAN of what is left, where nothing is said of what there is.
     #[error("residue = \"dual\": must be \"balloon\" or \"off\" on a torus, whose dimensions mean nothing")]
     Residue,
+    /// Shortcuts where no dimension is virtual.
+    #[error("shortcuts = true: must be false on a torus, which has no virtual dimension")]
+    Shortcuts,
 }
 
 /// The dimensions of the resource CAN, in order; the last is virtual.
@@ -98,6 +104,7 @@ impl Config {
     pub fn real() -> Config {
         Config {
             period_ms: 5_000,
+            shortcuts: true,
             speed_most: 8_000,
             memory_most_gib: 1_024,
             disk_most_gib: 16_384,
@@ -133,6 +140,9 @@ impl Config {
         }
         if matches!((self.space, self.residue), (Kind::Torus(_), Residue::Dual)) {
             return Err(ConfigError::Residue);
+        }
+        if self.shortcuts && matches!(self.space, Kind::Torus(_)) {
+            return Err(ConfigError::Shortcuts);
         }
         Ok(())
     }

@@ -165,6 +165,26 @@ pub enum Message {
     /// My balloon is no longer at yours; with the time of the last that was.
     #[n(7)]
     Untie(#[n(0)] Time),
+    /// Who lies as far from you as you from me? Answered by [`Message::Landed`].
+    #[n(8)]
+    Leap {
+        /// Upwards in the virtual dimension, or downwards.
+        #[n(0)]
+        up: bool,
+        /// How often the distance was doubled.
+        #[n(1)]
+        level: u8,
+    },
+    /// My zones, and who lies there.
+    #[n(9)]
+    Landed {
+        /// What I claim.
+        #[n(0)]
+        claims: Shared<Vec<Claim>>,
+        /// Who lies there, if anybody is known to.
+        #[n(1)]
+        next: Option<Peer>,
+    },
 }
 
 /// NodeUpdate, by the specification's account.
@@ -176,7 +196,7 @@ const PEER_BYTES: u64 = 64;
 
 impl protocol::Message for Message {
     const KINDS: &'static [&'static str] =
-        &["join", "welcome", "taken", "update", "grant", "tie", "tied", "untie"];
+        &["join", "welcome", "taken", "update", "grant", "tie", "tied", "untie", "leap", "landed"];
 
     fn kind(&self) -> usize {
         match self {
@@ -188,6 +208,8 @@ impl protocol::Message for Message {
             Message::Tie(..) => 5,
             Message::Tied => 6,
             Message::Untie(_) => 7,
+            Message::Leap { .. } => 8,
+            Message::Landed { .. } => 9,
         }
     }
 
@@ -195,9 +217,13 @@ impl protocol::Message for Message {
         match self {
             Message::Update(..) | Message::Tie(..) => UPDATE_BYTES,
             Message::Welcome { around, .. } => SHORT_BYTES * 2 + PEER_BYTES * around.len() as u64,
-            Message::Join { .. } | Message::Taken | Message::Grant(_) | Message::Tied | Message::Untie(_) => {
-                SHORT_BYTES
-            }
+            Message::Landed { .. } => SHORT_BYTES + PEER_BYTES,
+            Message::Join { .. }
+            | Message::Taken
+            | Message::Grant(_)
+            | Message::Tied
+            | Message::Untie(_)
+            | Message::Leap { .. } => SHORT_BYTES,
         }
     }
 
@@ -207,7 +233,9 @@ impl protocol::Message for Message {
             Message::Welcome { around, .. } => around.iter().for_each(|peer| mention(peer.node)),
             Message::Update(update, _) => update.peers.iter().for_each(|peer| mention(peer.node)),
             Message::Tie(balloon, _) => mention(balloon.node),
-            Message::Taken | Message::Grant(_) | Message::Tied | Message::Untie(_) => {}
+            Message::Landed { next, .. } => next.iter().for_each(|peer| mention(peer.node)),
+            Message::Taken | Message::Grant(_) | Message::Tied | Message::Untie(_) | Message::Leap { .. } => {
+            }
         }
     }
 }

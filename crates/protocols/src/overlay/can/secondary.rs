@@ -78,6 +78,8 @@ impl protocol::Message for SecondaryMessage {
         "secondary_tie",
         "secondary_tied",
         "secondary_untie",
+        "secondary_leap",
+        "secondary_landed",
         "secondary_knock",
         "secondary_enter",
         "secondary_hold",
@@ -168,8 +170,14 @@ impl Secondary {
             Input::Boot => self.tell_can(|can, ctx| can.handle(Input::Boot, ctx), ctx),
             Input::Command(never) | Input::Done(never) => match never {},
             Input::Message { from, message } => match message {
-                // Nothing is tied to what is left.
-                SecondaryMessage::Zones(Message::Tie(..) | Message::Tied | Message::Untie(_)) => {}
+                // Nothing is tied to what is left, and no ways lead there for long.
+                SecondaryMessage::Zones(
+                    Message::Tie(..)
+                    | Message::Tied
+                    | Message::Untie(_)
+                    | Message::Leap { .. }
+                    | Message::Landed { .. },
+                ) => {}
                 SecondaryMessage::Zones(message) => {
                     self.tell_can(|can, ctx| can.handle(Input::Message { from, message }, ctx), ctx);
                 }

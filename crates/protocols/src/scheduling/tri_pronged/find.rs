@@ -17,6 +17,8 @@ use crate::shared::Shared;
 
 /// A search that was passed on more often than this is dropped; its owner begins anew.
 const HOPS_MAX: u16 = 4_096;
+/// A search that was passed on more often uses no shortcuts any more: those that it has used led astray.
+const LEAPS_MAX: u16 = 512;
 /// So many nodes are looked at before a search ends without result.
 pub const SEEN_MAX: usize = 2_048;
 
@@ -62,7 +64,11 @@ impl TriPronged {
             return;
         }
         let Some(pushes) = trail.pushes else {
-            match here.can.next_hop(&search.point) {
+            // A shortcut may lead to somebody who is gone: what is made again goes from neighbour to neighbour.
+            let leaps = search.round <= 1 && trail.hops <= LEAPS_MAX;
+            let hop =
+                if leaps { here.can.next_leap(&search.point) } else { here.can.next_hop(&search.point) };
+            match hop {
                 Hop::To(next) => {
                     ctx.send(next, Message::Find(search, trail));
                     return;

@@ -11,6 +11,7 @@ use shoal_model::matching::{Needs, matches};
 use shoal_model::{Machine, Span, Time};
 
 use super::seen::Job;
+use crate::processes::takes_on;
 use crate::workload::Workload;
 
 /// What becomes of the jobs; machines are there from the times given for them.
@@ -52,9 +53,7 @@ pub fn run(workload: &Workload, machines: &[Machine], from: &[Time]) -> Vec<Job>
                 fastest.iter().copied().find(|&place| idle[place] && matches(&needs[job], &machines[place]));
             let Some(place) = found else { return true };
             let profile = &workload.profiles[job];
-            let takes = machines[place].speed.time_for(profile.estimate);
-            let drift = Span::from_micros(profile.drift.unsigned_abs());
-            let takes = if profile.drift < 0 { takes.saturating_sub(drift) } else { takes + drift };
+            let takes = takes_on(machines[place].speed, profile.estimate, profile.drift);
             idle[place] = false;
             ends.push(Reverse((now + takes, place)));
             times[job] = Some((now, now + takes));

@@ -37,6 +37,33 @@ pub enum Mix {
     Clustered,
     /// Each part on its own.
     Mixed,
+    /// Eight kinds of job, for machines drawn part by part.
+    MixedMachines,
+    /// Jobs drawn part by part, for eight kinds of machine.
+    MixedJobs,
+}
+
+impl Mix {
+    pub const ALL: [Mix; 4] = [Mix::Clustered, Mix::Mixed, Mix::MixedMachines, Mix::MixedJobs];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Mix::Clustered => "clustered",
+            Mix::Mixed => "mixed",
+            Mix::MixedMachines => "mixed machines",
+            Mix::MixedJobs => "mixed jobs",
+        }
+    }
+
+    /// Whether there are few kinds of machine.
+    fn few_machines(self) -> bool {
+        matches!(self, Mix::Clustered | Mix::MixedJobs)
+    }
+
+    /// Whether there are few kinds of job.
+    fn few_jobs(self) -> bool {
+        matches!(self, Mix::Clustered | Mix::MixedMachines)
+    }
 }
 
 /// All that can schedule, the best first by the paper.
@@ -104,28 +131,32 @@ impl Case {
     pub fn machines(&self, nodes: usize) -> Vec<Machine> {
         let machines: Vec<Machine> = (0..nodes as u64)
             .map(|node| {
-                let index = match self.mix {
-                    // Kinds are dealt out by the weights of weak and strong, as single parts are.
-                    Mix::Clustered => {
-                        stream(self.seed, Purpose::Placement, node).random_range(0..KINDS) | 1 << 32
-                    }
-                    Mix::Mixed => node,
+                // Kinds are dealt out by the weights of weak and strong, as single parts are.
+                let index = match self.mix.few_machines() {
+                    true => stream(self.seed, Purpose::Placement, node).random_range(0..KINDS) | 1 << 32,
+                    false => node,
                 };
                 desktop::machine(&mut stream(self.seed, Purpose::Placement, index | 1 << 33))
             })
             .collect();
         match self.mix {
             Mix::Mixed => machines,
-            Mix::Clustered => self.scaled(machines),
+            Mix::Clustered | Mix::MixedMachines | Mix::MixedJobs => self.scaled(machines),
         }
     }
 
     /// Few kinds make it a matter of luck how strong machines are and how much jobs ask for: speeds are scaled so that the
     /// load is that of mixed ones.
     fn scaled(&self, machines: Vec<Machine>) -> Vec<Machine> {
-        let asked = self.kinds(&machines).iter().map(|needs| f64::from(needs.cores.get()) / 1e3).sum::<f64>();
         let usual = 1.0 + f64::from(self.ratio) / 100.0 * (CORES_SAID - 1.0);
-        let wanted = STRENGTH * machines.len() as f64 * asked / KINDS as f64 / usual;
+        let asked = match self.mix.few_jobs() {
+            true => {
+                let cores = self.kinds(&machines).into_iter().map(|needs| f64::from(needs.cores.get()) / 1e3);
+                cores.sum::<f64>() / KINDS as f64
+            }
+            false => usual,
+        };
+        let wanted = STRENGTH * machines.len() as f64 * asked / usual;
         let factor = wanted / strength(&machines);
         let faster = |machine: Machine| {
             let speed = (f64::from(machine.speed.thousandths()) * factor).round() as u32;
@@ -173,9 +204,9 @@ impl Case {
         (0..jobs)
             .map(|_| {
                 at += -gap * (1.0 - luck.random::<f64>()).ln();
-                let needs = match self.mix {
-                    Mix::Clustered => kinds[luck.random_range(0..kinds.len())].clone(),
-                    Mix::Mixed => self.needs(&mut luck, machines),
+                let needs = match self.mix.few_jobs() {
+                    true => kinds[luck.random_range(0..kinds.len())].clone(),
+                    false => self.needs(&mut luck, machines),
                 };
                 let half = MEAN.as_micros() / 2;
                 let takes = Span::from_micros(half + luck.random_range(0..=2 * half));
@@ -192,10 +223,7 @@ impl Case {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mix = match self.mix {
-            Mix::Clustered => "clustered",
-            Mix::Mixed => "mixed",
-        };
+        let mix = self.mix.name();
         let gap = f64::from(self.gap_ms) / 1e3;
         write!(f, "{}, {mix}, gap {gap} s, {} % constraints, seed {}", self.who.name(), self.ratio, self.seed)
     }
@@ -234,9 +262,7 @@ mod tests {
     #[test]
     fn load_is_the_same_whatever_kinds_are_drawn() {
         for (ratio, gap_ms, expected) in [(40, 2_000, 0.94), (40, 3_000, 0.62), (80, 3_000, 0.78)] {
-            for (mix, seed) in
-                [(Mix::Mixed, 1), (Mix::Clustered, 1), (Mix::Clustered, 2), (Mix::Clustered, 3)]
-            {
+            for (mix, seed) in Mix::ALL.into_iter().flat_map(|mix| [1, 2, 3].map(|seed| (mix, seed))) {
                 let case = Case { who: Who::Cent, mix, gap_ms, ratio, seed };
                 let machines = case.machines(1_000);
                 let load = offered(&case.jobs(20_000, &machines), &machines);

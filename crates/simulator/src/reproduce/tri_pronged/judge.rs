@@ -96,7 +96,7 @@ pub fn judge(runs: &Runs, findings: &mut Findings) {
     let apart = |ratio| Some(runs.wait(LIQ_PULL, 3_000, ratio)? - runs.wait(Who::Cent, 3_000, ratio)?);
     let further = apart(80).zip(apart(20)).map(|(high, low)| (high - low, high > low));
     tell(findings, "tri-pronged/fig5/high", further);
-    let mixes = [Mix::Clustered, Mix::Mixed].map(|mix| least(runs, mix, 2_500, 40));
+    let mixes = Mix::ALL.map(|mix| least(runs, mix, 2_500, 40));
     tell(findings, "tri-pronged/text/other_mixes", count(mixes.into_iter().collect()));
     let longest = runs.of(LIQ_PULL, Mix::Clustered, 2_000, 40, Seen::longest);
     let all = runs.seen.values().all(|seen| seen.unstarted == 0);

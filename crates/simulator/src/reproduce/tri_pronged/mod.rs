@@ -5,7 +5,6 @@
 
 mod beyond;
 mod case;
-mod central;
 mod figures;
 mod judge;
 mod known;

@@ -62,8 +62,7 @@ impl Plan {
                     RATIOS.iter().for_each(|&ratio| add(who, Mix::Clustered, 3_000, ratio));
                 }
                 if wants("other_mixes") {
-                    add(who, Mix::Mixed, 2_500, 40);
-                    add(who, Mix::Clustered, 2_500, 40);
+                    Mix::ALL.iter().for_each(|&mix| add(who, mix, 2_500, 40));
                 }
             }
             if wants("push_light") {
@@ -95,6 +94,8 @@ impl Plan {
                     recipe,
                     residue: can::Residue::Balloon,
                     patience: PATIENCE,
+                    shortcuts: false,
+                    threads: 1,
                 };
                 run::by_nodes(setup, &jobs, so_far)
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use shoal_model::machine::Machine;
+use shoal_model::matching::Needs;
 use shoal_model::{Envelope, Job, JobId, NodeId, Nonce, Resources, Span, Time};
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::config::{self, Recipe};
@@ -12,8 +13,8 @@ use shoal_protocols::queue::backfill::{Shares, WHOLE};
 use shoal_protocols::scheduling::tri_pronged;
 
 use super::case::{Drawn, offered};
-use super::central;
 use super::seen::Seen;
+use crate::baseline::cent;
 use crate::faults;
 use crate::grid::{self, Grid, Start};
 use crate::network::{self, latency};
@@ -38,13 +39,23 @@ pub struct Setup {
     pub residue: can::Residue,
     /// A run is given up so long after the last job has come.
     pub patience: Span,
+    /// Whether nodes have shortcuts through many equal machines.
+    pub shortcuts: bool,
+    /// What comes out is the same with any number of them.
+    pub threads: usize,
 }
 
 /// One scheduler that knows everything.
 pub fn centrally(jobs: &[Drawn], machines: &[Machine]) -> Seen {
-    let starts = central::run(jobs, machines);
-    let waits = starts.iter().zip(jobs).map(|((start, _), job)| start.saturating_sub(job.at).as_secs_f64());
-    let beyond = starts.iter().zip(jobs).map(|(&(_, node), job)| beyond(job, &machines[node]));
+    let wishes = jobs.iter().map(|job| cent::Wish {
+        at: Time::ZERO + job.at,
+        needs: Needs::new(job.needs.clone(), LIMIT_LEAST),
+        takes: cent::Takes::Work(job.takes, 0),
+    });
+    let starts = cent::run(&wishes.collect::<Vec<_>>(), machines);
+    let starts = || starts.iter().map(|start| start.as_ref().expect("each job fits an idle machine"));
+    let waits = starts().zip(jobs).map(|(start, job)| start.at.since(Time::ZERO + job.at).as_secs_f64());
+    let beyond = starts().zip(jobs).map(|(start, job)| beyond(job, &machines[start.machines[0]]));
     let beyond = beyond.sum::<f64>() / jobs.len().max(1) as f64;
     Seen { waits: waits.collect(), offered: offered(jobs, machines), beyond, ..Seen::default() }
 }
@@ -113,7 +124,7 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
 }
 
 fn build(setup: Setup) -> Grid<Node> {
-    let Setup { seed, machines, recipe, residue, .. } = setup;
+    let Setup { seed, machines, recipe, residue, shortcuts, threads, .. } = setup;
     let latency = latency::Config::Uniform(latency::Uniform { min_ms: 10.0, max_ms: 200.0 });
     let config = grid::Config {
         seed,
@@ -128,7 +139,7 @@ fn build(setup: Setup) -> Grid<Node> {
         },
         faults: faults::Config::default(),
         fsync: Span::ZERO,
-        overlay: can::Config { residue, ..can::Config::default() }.into(),
+        overlay: can::Config { residue, shortcuts, ..can::Config::default() }.into(),
         start: Start::Graph,
         work: config::Work {
             machine: machines[0].clone(),
@@ -141,7 +152,7 @@ fn build(setup: Setup) -> Grid<Node> {
             gate: Default::default(),
         },
         machines,
-        threads: 1,
+        threads,
         watch: true,
         story: false,
     };

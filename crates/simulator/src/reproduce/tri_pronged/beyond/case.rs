@@ -23,14 +23,32 @@ pub enum Of {
     Long(u32),
     /// A lightly loaded grid, with this gap in milliseconds.
     Light(u32),
-    /// So many nodes.
-    Scale(u32),
+    /// How searches find their way among so many nodes.
+    Scale(Way, u32),
     /// Jobs of a trace.
     Trace,
     /// Users say how long their jobs take.
     Estimates(Said),
     /// How what is left of machines is found, with this gap in milliseconds.
     Dual(Left, u32),
+}
+
+/// How searches find their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// From neighbour to neighbour, as in the papers.
+    Neighbours,
+    /// By shortcuts along the virtual dimension too.
+    Shortcuts,
+}
+
+impl Way {
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Neighbours => "neighbours",
+            Way::Shortcuts => "shortcuts",
+        }
+    }
 }
 
 /// How what is left of machines is found.
@@ -101,7 +119,9 @@ impl Case {
     pub fn weight(&self) -> f64 {
         let nodes = match (self.who, self.of) {
             (Who::Cent, _) => 0.1,
-            (_, Of::Scale(nodes)) => f64::from(nodes) / 1_000.0,
+            (_, Of::Scale(Way::Shortcuts, nodes)) => f64::from(nodes) / 1_000.0,
+            // Ten times as many nodes make ways ten times as long.
+            (_, Of::Scale(Way::Neighbours, nodes)) => f64::from(nodes) / 500.0,
             (_, Of::Long(_)) => 4.0,
             (_, Of::Light(gap_ms)) => f64::from(gap_ms) / 2_000.0,
             (_, Of::Trace) => 10.0,
@@ -120,7 +140,7 @@ impl fmt::Display for Case {
         match self.of {
             Of::Long(gap_ms) => write!(f, "{who}, long, gap {} s, seed {seed}", gap(gap_ms)),
             Of::Light(gap_ms) => write!(f, "{who}, light, gap {} s, seed {seed}", gap(gap_ms)),
-            Of::Scale(nodes) => write!(f, "{who}, {nodes} nodes, seed {seed}"),
+            Of::Scale(way, nodes) => write!(f, "{who}, {nodes} nodes, {}, seed {seed}", way.name()),
             Of::Trace => write!(f, "{who}, trace, seed {seed}"),
             Of::Estimates(said) => write!(f, "{who}, estimates: {}, seed {seed}", said.name()),
             Of::Dual(left, gap_ms) => {

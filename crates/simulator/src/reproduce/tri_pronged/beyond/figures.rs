@@ -4,7 +4,7 @@ use shoal_protocols::scheduling::tri_pronged::Variant;
 
 use super::super::case::{EVERYBODY, Who};
 use super::super::seen::Seen;
-use super::case::{Left, Of, Said};
+use super::case::{Left, Of, Said, Way};
 use super::judge::Runs;
 use super::{DUAL, LIGHT, LONG, PUSH_AND_PULL, WITH_DUAL, WITH_ESTIMATES};
 use crate::plot::{Axis, Figure, Layer, Unit};
@@ -32,10 +32,13 @@ pub fn sheets(runs: &Runs) -> Vec<Sheet> {
         .into_iter()
         .flat_map(|gap_ms| each(nodes(&PUSH_AND_PULL), Of::Light(gap_ms), format!(", gap {} s", gap(gap_ms))))
         .collect();
-    let scale: Lines = runs
-        .grids()
+    let scale: Lines = [Way::Neighbours, Way::Shortcuts]
         .into_iter()
-        .flat_map(|count| each(nodes(&[Variant::LiqPull]), Of::Scale(count), format!(", {count} nodes")))
+        .flat_map(|way| runs.grids(way).into_iter().map(move |count| (way, count)))
+        .flat_map(|(way, count)| {
+            let about = format!(", {count} nodes, {}", way.name());
+            each(nodes(&[Variant::LiqPull]), Of::Scale(way, count), about)
+        })
         .collect();
     let estimates: Lines = Said::ALL
         .into_iter()
@@ -123,9 +126,11 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
         light = with_line(light, who.name(), at(&LIGHT, Of::Light, who, Seen::wait));
     }
     let liq_pull = Who::Nodes(Variant::LiqPull);
-    let grids = runs.grids();
+    let grids = runs.grids(Way::Shortcuts);
     let by_size = |figure: fn(&Seen) -> f64| -> Vec<(f64, f64)> {
-        let point = |&nodes: &u32| Some((f64::from(nodes), runs.of(Of::Scale(nodes), liq_pull, figure)?));
+        let point = |&nodes: &u32| {
+            Some((f64::from(nodes), runs.of(Of::Scale(Way::Shortcuts, nodes), liq_pull, figure)?))
+        };
         grids.iter().filter_map(point).collect()
     };
     let nodes = Axis::new("nodes").log();
@@ -157,7 +162,11 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
     [
         ("beyond-long", "Jobs that came while the grid filled or emptied are left out.", long),
         ("beyond-light", "Who has room asks every minute; who has too much offers at once.", light),
-        ("beyond-scale", "Two jobs for each node, one every 2 s for each 1000 nodes.", scale),
+        (
+            "beyond-scale",
+            "Two jobs for each node, one every 2 s for each 1000 nodes; searches have shortcuts.",
+            scale,
+        ),
         ("beyond-trace", "As many machines as make a load of 0.85.", trace),
         ("beyond-estimates", "What users say of how long their jobs take.", estimates),
     ]

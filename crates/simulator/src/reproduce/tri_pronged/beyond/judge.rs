@@ -6,7 +6,7 @@ use shoal_protocols::scheduling::tri_pronged::Variant;
 
 use super::super::case::{EVERYBODY, Who};
 use super::super::seen::Seen;
-use super::case::{Case, Left, Of, Said};
+use super::case::{Case, Left, Of, Said, Way};
 use super::{DUAL, LIGHT, LONG, WITH_DUAL, WITH_ESTIMATES};
 use crate::reproduce::finding::Findings;
 use crate::reproduce::statistics::mean;
@@ -33,10 +33,10 @@ impl Runs {
         mean(&values)
     }
 
-    /// The sizes of the grids that grow, the smallest first.
-    pub fn grids(&self) -> Vec<u32> {
+    /// The sizes of the grids that grow and whose searches find their way so, the smallest first.
+    pub fn grids(&self, way: Way) -> Vec<u32> {
         let nodes = self.seen.keys().filter_map(|case| match case.of {
-            Of::Scale(nodes) => Some(nodes),
+            Of::Scale(by, nodes) => (by == way).then_some(nodes),
             Of::Long(_) | Of::Light(_) | Of::Trace | Of::Estimates(_) | Of::Dual(..) => None,
         });
         let mut nodes: Vec<u32> = nodes.collect();
@@ -82,8 +82,14 @@ pub fn judge(runs: &Runs, findings: &mut Findings) {
     let ratio = runs.beside_cent(Of::Long(LONG[0])).map(|(ratio, _)| ratio);
     tell(findings, "tri-pronged/beyond/long/near_cent", ratio.zip(near));
     tell(findings, "tri-pronged/beyond/light/push", light(runs));
-    tell(findings, "tri-pronged/beyond/scale/messages", grown(runs, |seen| seen.messages, 0.0));
-    tell(findings, "tri-pronged/beyond/scale/wait", grown(runs, Seen::wait, TIE));
+    tell(
+        findings,
+        "tri-pronged/beyond/scale/messages",
+        grown(runs, Way::Shortcuts, |seen| seen.messages, 0.0),
+    );
+    tell(findings, "tri-pronged/beyond/scale/wait", grown(runs, Way::Shortcuts, Seen::wait, TIE));
+    let plain = grown(runs, Way::Neighbours, Seen::wait, TIE);
+    tell(findings, "tri-pronged/beyond/scale/neighbours", plain);
     let wait = runs.wait(Of::Trace, LIQ_PULL);
     tell(findings, "tri-pronged/beyond/trace/best", wait.zip(runs.least(Of::Trace)));
     tell(findings, "tri-pronged/beyond/trace/near_cent", runs.beside_cent(Of::Trace));
@@ -138,9 +144,9 @@ fn light(runs: &Runs) -> Option<(f64, bool)> {
     Some((shorter as f64, gains.iter().all(|gain| *gain >= -TIE)))
 }
 
-fn grown(runs: &Runs, figure: fn(&Seen) -> f64, slack: f64) -> Option<(f64, bool)> {
-    let grids = runs.grids();
-    let of = |nodes: &u32| runs.of(Of::Scale(*nodes), LIQ_PULL, figure);
+fn grown(runs: &Runs, way: Way, figure: fn(&Seen) -> f64, slack: f64) -> Option<(f64, bool)> {
+    let grids = runs.grids(way);
+    let of = |nodes: &u32| runs.of(Of::Scale(way, *nodes), LIQ_PULL, figure);
     let (small, large) = (of(grids.first()?)?, of(grids.last()?)?);
     Some((over(large, small), large <= TENTH * small + slack))
 }

@@ -6,6 +6,7 @@ mod judge;
 mod trace;
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 
 use shoal_model::Span;
 use shoal_protocols::overlay::can::Residue;
@@ -15,7 +16,7 @@ use super::case::{Drawn, EVERYBODY, Mix, Who};
 use super::run;
 use super::seen::Seen;
 use crate::reproduce::{Error, Settings};
-pub use case::{Case, Left, Of, Said};
+pub use case::{Case, Left, Of, Said, Way};
 pub use figures::{figures, sheets};
 pub use judge::{Runs, judge};
 
@@ -41,6 +42,9 @@ const WITH_ESTIMATES: [Variant; 2] = [Variant::L, Variant::LiqPull];
 /// Gaps at which balloons and a second CAN are compared, in milliseconds; and who schedules.
 const DUAL: [u32; 2] = [2_000, 4_000];
 const WITH_DUAL: [Variant; 2] = [Variant::L, Variant::LiqPull];
+
+/// A run of so many nodes uses several threads.
+const LARGE: usize = 50_000;
 
 /// How large the runs are.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +102,10 @@ impl Plan {
                 }
             }
             if wants("/beyond/scale/") {
-                size.grids.into_iter().for_each(|nodes| add(Of::Scale(nodes), Who::Nodes(Variant::LiqPull)));
+                // From neighbour to neighbour ways are as long as there are many equal machines: not on the largest grid.
+                let plain = size.grids[..2].iter().map(|&nodes| Of::Scale(Way::Neighbours, nodes));
+                let short = size.grids.iter().map(|&nodes| Of::Scale(Way::Shortcuts, nodes));
+                plain.chain(short).for_each(|of| add(of, Who::Nodes(Variant::LiqPull)));
             }
             if wants("/beyond/dual/") {
                 for (left, gap) in Left::ALL.into_iter().flat_map(|left| DUAL.map(|gap| (left, gap))) {
@@ -140,7 +147,7 @@ impl Plan {
         let (machines, jobs) = match case.of {
             Of::Long(gap) => drawn(nodes, long, gap),
             Of::Light(gap) | Of::Dual(_, gap) => drawn(nodes, jobs, gap),
-            Of::Scale(nodes) => {
+            Of::Scale(_, nodes) => {
                 patience = PATIENCE_AT_SCALE;
                 drawn(nodes as usize, JOBS_PER_NODE * nodes as usize, BUSY)
             }
@@ -161,7 +168,7 @@ impl Plan {
             Of::Dual(Left::Balloon, _)
             | Of::Long(_)
             | Of::Light(_)
-            | Of::Scale(_)
+            | Of::Scale(..)
             | Of::Trace
             | Of::Estimates(_) => Residue::Balloon,
         };
@@ -169,7 +176,10 @@ impl Plan {
             Who::Cent => run::centrally(&jobs, &machines),
             Who::Nodes(variant) => {
                 let recipe = tri_pronged::Config { variant, estimates, ..Default::default() };
-                let setup = run::Setup { seed: case.seed, machines, recipe, residue, patience };
+                let shortcuts = matches!(case.of, Of::Scale(Way::Shortcuts, _));
+                let threads = if machines.len() < LARGE { 1 } else { available() };
+                let setup =
+                    run::Setup { seed: case.seed, machines, recipe, residue, patience, shortcuts, threads };
                 run::by_nodes(setup, &jobs, so_far)
             }
         };
@@ -178,6 +188,10 @@ impl Plan {
         }
         seen
     }
+}
+
+fn available() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// The waits of those that came when the grid was neither filling nor emptying.
