@@ -319,15 +319,4 @@ impl Around {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn product_falls_when_loads_even_out() {
-        let around = Around([(NodeId(1), [8, 0, 0, 0]), (NodeId(2), [0, 2, 0, 0])].into());
-        assert_eq!(around.product(&[]), 80);
-        let moved = [(NodeId(1), [6, 0, 0, 0]), (NodeId(2), [2, 4, 0, 0])];
-        assert_eq!(around.product(&moved), 60);
-        assert_eq!(load(&[1, 5, 2, 0]), 5);
-    }
-}
+mod tests;
