@@ -190,16 +190,15 @@ impl<K: Copy + Ord, A: Shares> Backfill<K, A> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
+mod laws;
 
-    use proptest::prelude::*;
+#[cfg(test)]
+mod tests {
     use shoal_model::units::Size;
     use shoal_model::{Span, Time};
 
     use super::super::{Policy, Queue, Task, Wish};
     use super::*;
-    use crate::testing::cases;
 
     fn resources((cores, memory, disk): (u32, u64, u64)) -> Resources {
         Resources::cores(cores).with_memory(Size::from_gib(memory)).with_disk(Size::from_gib(disk))
@@ -323,76 +322,6 @@ mod tests {
                     assert_eq!(started.first(), Some(&1), "it starts when it could have without the other");
                 }
             }
-        }
-    }
-
-    /// Arrivals at the tail and ends, in any order.
-    #[derive(Clone, Debug)]
-    enum Step {
-        Arrive((u32, u64, u64), Option<u64>),
-        End(Option<prop::sample::Index>),
-    }
-
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let estimate = prop::option::of(1u64..=200);
-        let arrive = ((1u32..=8, 0u64..=8, 0u64..=8), estimate)
-            .prop_map(|(amount, estimate)| Step::Arrive(amount, estimate));
-        let step = prop_oneof![2 => arrive, 1 => any::<prop::sample::Index>().prop_map(|which| Step::End(Some(which)))];
-        prop::collection::vec(step, 1..80)
-    }
-
-    proptest! {
-        #![proptest_config(cases(400))]
-
-        /// P1 to P3, and that all jobs start while others end.
-        #[test]
-        fn nobody_starves_and_counters_never_grow_along_the_queue(
-            steps in steps(),
-            estimates in any::<bool>(),
-        ) {
-            let policy = if estimates { Policy::BackfillEstimates } else { Policy::Backfill };
-            let mut queue = Queue::new(policy, resources((8, 8, 8)));
-            let mut running: Vec<usize> = Vec::new();
-            let mut next = 0;
-            // Who waited behind a job when it was first overtaken: nobody else may overtake it.
-            let mut may_overtake: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-            let drain = (0..200).map(|_| Step::End(None));
-            for step in steps.into_iter().chain(drain) {
-                match step {
-                    Step::Arrive(amount, estimate) => {
-                        let wish = Wish { estimated: estimate.is_some(), ..Wish::default() };
-                        let limit = Span::from_secs(estimate.unwrap_or(60));
-                        let task = Task { wish, ..Task::new(next, resources(amount), limit) };
-                        queue.arrive(Time::ZERO, task).unwrap();
-                        next += 1;
-                    }
-                    Step::End(which) if !running.is_empty() => {
-                        let id = running.remove(which.map_or(0, |which| which.index(running.len())));
-                        prop_assert!(queue.finish(Time::ZERO, id));
-                    }
-                    Step::End(_) => {}
-                }
-                let before: Vec<usize> = queue.waiting().map(|task| task.id).collect();
-                let started = start(&mut queue);
-                for (order, id) in started.iter().enumerate() {
-                    let place = before.iter().position(|other| other == id).unwrap();
-                    for ahead in before[..place].iter().filter(|ahead| !started[..order].contains(ahead)) {
-                        let behind = || before.iter().filter(|other| *other > ahead).copied().collect();
-                        let may = may_overtake.entry(*ahead).or_insert_with(behind);
-                        prop_assert!(may.contains(id), "P3: {} overtook {}", id, ahead);
-                        may.retain(|other| other != id);
-                    }
-                }
-                running.extend(started);
-                let counters = counters(&queue);
-                prop_assert!(counters.windows(2).all(|pair| pair[0].1 >= pair[1].1), "P1: {:?}", counters);
-                for (id, overtaken) in counters {
-                    let left = may_overtake.get(&id).map_or(0, Vec::len);
-                    let most = next - 1 - id;
-                    prop_assert!(overtaken as usize + left <= most, "P2");
-                }
-            }
-            prop_assert!(queue.waiting().next().is_none(), "all have started");
         }
     }
 }
