@@ -141,6 +141,8 @@ struct Sent {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Hold {
     resources: Resources,
+    overtaken: u32,
+    entered: Time,
     until: Time,
 }
 

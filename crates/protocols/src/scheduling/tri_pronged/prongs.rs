@@ -209,7 +209,7 @@ impl TriPronged {
             capable && !here.seats.is_leaving() && self.holds.len() < HOLDS_MAX && (!at_once || startable);
         if yes {
             let resources = if at_once { needs.resources.clone() } else { Resources::NONE };
-            self.holds.insert(job, Hold { resources, until: ctx.now + KEPT_FOR });
+            self.holds.insert(job, Hold { resources, overtaken, entered, until: ctx.now + KEPT_FOR });
             ctx.wake_after(KEPT_FOR, super::Timer::Holds);
             ctx.report(Event::Expect { job, overtaken, entered, at_once });
             self.tell_held(ctx);
@@ -238,7 +238,17 @@ impl TriPronged {
     /// Room is no longer kept for jobs that have come, or have not in time.
     pub(super) fn drop_holds(&mut self, here: &Here<'_>, ctx: &mut Ctx<'_, Self>) {
         let before = self.holds.len();
-        self.holds.retain(|&job, hold| hold.until > ctx.now && !here.seats.has_confirmed(job));
+        self.holds.retain(|&job, &mut Hold { overtaken, entered, until, .. }| {
+            if here.seats.has_confirmed(job) {
+                return false;
+            }
+            let late = until <= ctx.now;
+            if late {
+                // Its room may be another's by the time it comes: then it waits its turn.
+                ctx.report(Event::Expect { job, overtaken, entered, at_once: false });
+            }
+            !late
+        });
         if self.holds.len() < before {
             self.tell_held(ctx);
         }

@@ -263,6 +263,11 @@ pub fn with_bar(bar: u32, vitals: Vitals) -> Vitals {
     Vitals { bar, ..vitals }
 }
 
+/// The same on a machine of so many cores, of which no more are left, and which is as busy.
+pub fn with_cores(cores: u32, vitals: Vitals) -> Vitals {
+    Vitals { machine: Shared::new(Machine::with_capacity(Resources::cores(cores))), ..vitals }
+}
+
 /// The same on a machine of so many thousandths of the usual speed.
 pub fn with_speed(thousandths: u32, vitals: Vitals) -> Vitals {
     let speed = Speed::new(thousandths.try_into().expect("not nothing"));
