@@ -8,11 +8,11 @@ use shoal_model::{Amount, Epoch, JobId, Machine, NodeId, Resources, Span, Time};
 use shoal_protocols::commit::two_phase::{Brief as _, Message as Commit, Stage, Vote};
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::{
-    Action, Config, End, Event, Exit, JobMessage, Key, Message, Node, Outcome, Record, Task, Timer, config,
-    handover,
+    Action, Config, End, Event, Exit, JobMessage, Key, Message, Node, Outcome, Queue, Record, Task, Timer,
+    config, handover,
 };
-use shoal_protocols::overlay::cyclon;
-use shoal_protocols::scheduling::{aria, sample};
+use shoal_protocols::overlay::{self, Overlay, can, cyclon};
+use shoal_protocols::scheduling::{aria, sample, tri_pronged};
 use shoal_protocols::{Chance, Ctx, Input, Out, Protocol, Record as _};
 
 use crate::words::{ME, Word};
@@ -39,11 +39,13 @@ struct Hands {
     count: u64,
     disk: BTreeMap<Key, Record>,
     started: Vec<Task>,
+    moved: usize,
     told: Vec<Event>,
 }
 
 impl Out<Node> for Hands {
     fn send(&mut self, to: NodeId, message: Message) {
+        self.moved += usize::from(matches!(message, Message::Aria(aria::Message::Notify { .. })));
         if to == ME { self.to_self.push_back(message) } else { self.said.push((to, message)) }
     }
 
@@ -73,7 +75,13 @@ impl Out<Node> for Hands {
 
 impl Subject {
     pub fn new(recipe: config::Recipe) -> Subject {
-        let config = config(recipe);
+        let cyclon = cyclon::Config { cache: CACHE, shuffle: 4, walk: 3, period_ms: 10_000 };
+        Subject::over(cyclon.into(), recipe)
+    }
+
+    /// A node over another overlay.
+    pub fn over(overlay: overlay::Config, recipe: config::Recipe) -> Subject {
+        let config = config(overlay, recipe);
         let mut subject = Subject {
             node: Node::restore(&config, ME, std::iter::empty()),
             config,
@@ -139,6 +147,16 @@ impl Subject {
         self.hands.started.len()
     }
 
+    /// How often it has said that a job moves; each move may be spoken of several times.
+    pub fn moved(&self) -> usize {
+        self.hands.moved
+    }
+
+    /// What it keeps that others can fill, and how much of each there may be.
+    pub fn queues(&self) -> Vec<Queue> {
+        self.node.queues()
+    }
+
     /// What must hold whatever was said.
     pub fn check(&self) -> Result<(), String> {
         let commit = self.node.commit().expect("the node takes jobs");
@@ -164,10 +182,45 @@ impl Subject {
             return Err("the calendar holds more than was promised".to_owned());
         }
         let neighbours: Vec<NodeId> = self.node.overlay().neighbours().collect();
-        if neighbours.contains(&ME) || neighbours.len() > usize::from(CACHE) {
+        let few = match self.node.overlay() {
+            Overlay::Cyclon(_) => neighbours.len() <= usize::from(CACHE),
+            Overlay::BlatantS(_) | Overlay::Can(_) => true,
+        };
+        if neighbours.contains(&ME) || !few {
             return Err(format!("these are no neighbours: {neighbours:?}"));
         }
+        if let Some(full) = self.queues().into_iter().find(|queue| queue.len > queue.most) {
+            return Err(format!("{full:?}"));
+        }
+        self.check_zones()?;
+        self.check_machine()?;
         self.check_disk()
+    }
+
+    /// Where the overlay is a CAN: what the node owns are zones of the space, and no cell is in two of them.
+    fn check_zones(&self) -> Result<(), String> {
+        let second = self.node.secondary().map(|second| second.can());
+        for can in self.node.overlay().as_can().into_iter().chain(second) {
+            let claims = can.claims();
+            let sound = claims.iter().all(|claim| claim.zone.is_sound(can.config().space()));
+            let apart = claims
+                .iter()
+                .enumerate()
+                .all(|(place, claim)| claims[..place].iter().all(|other| !other.zone.overlaps(&claim.zone)));
+            if !sound || !apart || claims.len() > can::CLAIMS_MAX {
+                return Err(format!("these are no zones: {claims:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where jobs wait in a queue: what runs fits the machine, and what is free is what no job has.
+    fn check_machine(&self) -> Result<(), String> {
+        let Some(queue) = self.node.aria().map(|aria| aria.queue()) else { return Ok(()) };
+        if queue.free().fits_in(&Resources::cores(2)) {
+            return Ok(());
+        }
+        Err(format!("{:?} are free of two cores", queue.free()))
     }
 
     /// Whatever was promised durably is promised by the next life too, and no more than that.
@@ -249,6 +302,21 @@ impl Subject {
             Message::Aria(aria::Message::Cancel { job, epoch }) => {
                 vec![Message::Aria(aria::Message::Cancelled { job, epoch })]
             }
+            Message::TriPronged(tri_pronged::Message::Find(search, _)) => {
+                let (job, round, node) = (search.job, search.round, Some(from));
+                vec![Message::TriPronged(tri_pronged::Message::Found { job, round, node })]
+            }
+            Message::TriPronged(tri_pronged::Message::Offer(offer)) => {
+                vec![Message::TriPronged(tri_pronged::Message::Answer { job: offer.job, yes: true })]
+            }
+            Message::TriPronged(tri_pronged::Message::Pull { .. }) => {
+                vec![Message::TriPronged(tri_pronged::Message::Nothing)]
+            }
+            Message::Can(can::Message::Join { .. }) => {
+                let (_, zone) = can::Zone::WHOLE.cut(can::VIRTUAL, 1);
+                let claim = Box::new(can::Claim { zone, version: 1 });
+                vec![Message::Can(can::Message::Welcome { claim, around: Vec::new() })]
+            }
             Message::HandOver(handover::Message::Hand { job, yours }) => {
                 let job = job.id();
                 let said = if yours { handover::Message::Taken(job) } else { handover::Message::Ready(job) };
@@ -277,9 +345,9 @@ impl Subject {
     }
 }
 
-fn config(recipe: config::Recipe) -> Config {
+fn config(overlay: overlay::Config, recipe: config::Recipe) -> Config {
     Config {
-        overlay: cyclon::Config { cache: CACHE, shuffle: 4, walk: 3, period_ms: 10_000 }.into(),
+        overlay,
         work: Some(Box::new(config::Work {
             machine: Machine::with_capacity(Resources::cores(2)),
             recipe,

@@ -94,21 +94,21 @@ pub fn envelopes() -> Vec<Shared<Envelope>> {
     shared.collect()
 }
 
-fn job() -> impl Strategy<Value = JobId> {
+pub fn job() -> impl Strategy<Value = JobId> {
     let mut jobs: Vec<JobId> = envelopes().iter().map(|envelope| envelope.id()).collect();
     jobs.extend([JobId([0; 16]), JobId([255; 16])]);
     select(jobs)
 }
 
-fn node() -> impl Strategy<Value = NodeId> {
+pub fn node() -> impl Strategy<Value = NodeId> {
     select(vec![ME, NodeId(2), NodeId(3), NodeId(4), NodeId(0), NodeId(u64::MAX)])
 }
 
-fn epoch() -> impl Strategy<Value = Epoch> {
+pub fn epoch() -> impl Strategy<Value = Epoch> {
     select(vec![0, 1, 1, 2, 3, u32::MAX - 1, u32::MAX]).prop_map(Epoch)
 }
 
-fn time() -> impl Strategy<Value = Time> {
+pub fn time() -> impl Strategy<Value = Time> {
     prop_oneof![
         6 => (0..120_000u64).prop_map(Time::from_millis),
         1 => (0..3u64).prop_map(|before| Time::from_micros(u64::MAX - before)),
@@ -116,14 +116,14 @@ fn time() -> impl Strategy<Value = Time> {
     ]
 }
 
-fn span() -> impl Strategy<Value = Span> {
+pub fn span() -> impl Strategy<Value = Span> {
     prop_oneof![
         4 => (1..60_000u64).prop_map(Span::from_millis),
         1 => select(vec![0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX]).prop_map(Span::from_micros),
     ]
 }
 
-fn amount() -> impl Strategy<Value = Resources> {
+pub fn amount() -> impl Strategy<Value = Resources> {
     let named =
         |count| Resources::cores(1).with_named("fpga".parse().expect("a name"), Thousandths::new(count));
     let cores = |thousandths| {
@@ -213,7 +213,7 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-fn overlay() -> impl Strategy<Value = cyclon::Message> {
+pub fn overlay() -> impl Strategy<Value = cyclon::Message> {
     let entry = || (node(), any::<u16>()).prop_map(|(node, age)| Entry { node, age, payload: () });
     let entries = prop_oneof![
         vec(entry(), 0..9),
@@ -251,15 +251,20 @@ fn commit() -> impl Strategy<Value = Commit<Resources, Brief>> {
     ]
 }
 
+pub fn needs() -> impl Strategy<Value = Needs> {
+    (amount(), span(), 1..4u32, option::of(time())).prop_map(|(amount, limit, nodes, begin)| Needs {
+        nodes: nodes.try_into().expect("some"),
+        begin,
+        ..Needs::new(amount, limit)
+    })
+}
+
 fn recipe() -> impl Strategy<Value = sample::Message> {
-    let needs = (amount(), span(), 1..4u32, option::of(time())).prop_map(|(amount, limit, nodes, begin)| {
-        Box::new(Needs { nodes: nodes.try_into().expect("some"), begin, ..Needs::new(amount, limit) })
-    });
     prop_oneof![
-        (job(), any::<u32>(), needs).prop_map(|(job, round, needs)| sample::Message::Probe {
+        (job(), any::<u32>(), needs()).prop_map(|(job, round, needs)| sample::Message::Probe {
             job,
             round,
-            needs
+            needs: Box::new(needs),
         }),
         (job(), 1..3u32, option::of(calendar())).prop_map(|(job, round, calendar)| {
             sample::Message::Offer { job, round, calendar: calendar.map(Box::new) }
@@ -293,7 +298,7 @@ pub fn calendar() -> impl Strategy<Value = Snapshot<Resources>> {
     })
 }
 
-fn queues() -> impl Strategy<Value = aria::Message> {
+pub fn queues() -> impl Strategy<Value = aria::Message> {
     let token = || select(vec![0, 7, u32::MAX]);
     prop_oneof![
         4 => (epoch(), brief(), span()).prop_map(|(epoch, brief, limit)| {
@@ -329,7 +334,7 @@ fn handed() -> impl Strategy<Value = handover::Message> {
     ]
 }
 
-fn life() -> impl Strategy<Value = JobMessage> {
+pub fn life() -> impl Strategy<Value = JobMessage> {
     prop_oneof![
         (task(), time()).prop_map(|(task, at)| JobMessage::Started(task, at)),
         (task(), exit()).prop_map(|(task, exit)| JobMessage::Ended(task, exit)),

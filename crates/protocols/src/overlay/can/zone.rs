@@ -286,7 +286,8 @@ impl Space {
 impl fmt::Debug for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut list = f.debug_list();
-        for d in (0..DIMENSIONS_MAX).filter(|&d| self.length(d) < SIDE) {
+        // Of what came over the wire nobody knows yet whether it is a box.
+        for d in (0..DIMENSIONS_MAX).filter(|&d| (self.low[d], self.high[d]) != (0, SIDE)) {
             list.entry(&format_args!("{d}: {}..{}", self.low[d], self.high[d]));
         }
         list.finish()
