@@ -1,6 +1,7 @@
 //! The recipe `tri-pronged` in simulated grids: jobs find places, move to better ones, and survive what befalls a grid.
 
 mod balloons;
+mod cancelled;
 mod dual;
 mod leaving;
 mod places;
