@@ -16,6 +16,9 @@ use crate::shared::Shared;
 const OFFERS_MAX: usize = 16;
 /// Nodes that a search leaves out, at most.
 const AVOID_MAX: usize = crate::node::gate::DENIED_MAX;
+/// Rounds in which nothing was heard from those who look for a place do not say that there is none; but no more of them
+/// than so many times the rounds that do are made.
+const SILENT_TIMES: u32 = 10;
 /// Offers that close early do so after so many times as long as the first one took, and nothing better came.
 const QUIET_TIMES: u64 = 2;
 /// But not before this: nodes take turns on a busy machine.
@@ -27,6 +30,8 @@ pub(super) struct Search {
     needs: Needs,
     priority: i16,
     round: u32,
+    /// Of these, in how many nothing was heard from those who look for a place.
+    silent: u32,
     asked_at: Time,
     /// How long the first offer from elsewhere took.
     first: Option<Span>,
@@ -56,6 +61,16 @@ impl Search {
         let kept = takes && self.keep(offer);
         self.had_late |= kept;
         kept
+    }
+
+    /// Word that there is no place has come, though its round is over.
+    pub fn hear_late_of_none(&mut self) {
+        self.silent = self.silent.saturating_sub(1);
+    }
+
+    /// Whether so many rounds were to no avail, those aside in which nothing was heard.
+    fn is_over(&self, rounds: u32) -> bool {
+        self.round - self.silent >= rounds || self.round >= rounds.saturating_mul(SILENT_TIMES)
     }
 
     /// Whether it waits for the next round, and has somebody to ask all the same.
@@ -102,6 +117,7 @@ impl Aria {
             needs,
             priority,
             round: 0,
+            silent: 0,
             asked_at: ctx.now,
             first: None,
             best_at: ctx.now,
@@ -223,7 +239,16 @@ impl Aria {
             self.config.adaptive && search.best_at + quiet <= ctx.now
         });
         if over || quiet {
+            self.note_silence(job, round);
             self.close(job, round, ctx);
+        }
+    }
+
+    /// Who looks for a place says so if there is none; without a word, the search was lost on its way.
+    fn note_silence(&mut self, job: JobId, round: u32) {
+        let search = self.searches.get_mut(&job).filter(|search| search.takes(round));
+        if let Some(search) = search.filter(|_| self.found_outside) {
+            search.silent += 1;
         }
     }
 
@@ -240,7 +265,7 @@ impl Aria {
         if search.offers.is_empty() {
             let rounds = search.round;
             let why = Stuck::NoOffer { rounds };
-            if rounds >= u32::from(self.config.rounds) {
+            if search.is_over(u32::from(self.config.rounds)) {
                 self.searches.remove(&job);
                 ctx.report(Event::GiveUp { job, why });
             } else {
@@ -252,5 +277,41 @@ impl Aria {
         }
         let (_, node) = search.offers.remove(0);
         self.assign(job, node, ctx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::Resources;
+
+    use super::*;
+
+    #[test]
+    fn rounds_in_which_nothing_was_heard_do_not_end_a_search_until_there_are_too_many() {
+        let mut search = Search {
+            needs: Needs::new(Resources::cores(1), Span::from_secs(1)),
+            priority: 0,
+            round: 10,
+            silent: 0,
+            asked_at: Time::ZERO,
+            first: None,
+            best_at: Time::ZERO,
+            offers: Vec::new(),
+            open: false,
+            had_late: false,
+            again_at: Time::ZERO,
+            avoid: BTreeSet::new(),
+        };
+        assert!(search.is_over(10), "ten times it was said that there is no place");
+        search.silent = 1;
+        assert!(!search.is_over(10));
+        search.hear_late_of_none();
+        assert!(search.is_over(10), "it was said late");
+        search.hear_late_of_none();
+        assert!(search.is_over(10), "it was doubled by the network");
+        (search.round, search.silent) = (99, 99);
+        assert!(!search.is_over(10));
+        (search.round, search.silent) = (100, 100);
+        assert!(search.is_over(10), "nobody is asked for ever");
     }
 }

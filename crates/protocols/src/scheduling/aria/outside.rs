@@ -40,6 +40,8 @@ impl Aria {
             self.close(job, round, ctx);
         } else if search.keep_late(round, offer) && search.pauses() && !asking {
             self.next_offer(job, ctx);
+        } else if node.is_none() {
+            search.hear_late_of_none();
         }
     }
 

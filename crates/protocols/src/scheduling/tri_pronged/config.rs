@@ -23,7 +23,7 @@ pub struct Config {
     pub anew: u8,
     /// How long a search may take before it is made again, in milliseconds.
     pub search_ms: u32,
-    /// How often a job that no node will do for is searched for.
+    /// How often a job that no node will do for is searched for; searches that were lost on their way do not count.
     pub searches: u8,
     /// The pause between two searches, in milliseconds.
     pub pause_ms: u32,
