@@ -31,6 +31,17 @@ pub enum Mix {
     Alike,
 }
 
+/// Where something that is passed on by what each node knows right now comes to rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// At the owner of its point.
+    Owner,
+    /// At a node that knows nobody who is nearer.
+    Stuck,
+    /// On its way to a node that is dead, which whoever sent it does not know yet.
+    Lost,
+}
+
 struct Nothing;
 
 impl Executor<Can> for Nothing {
@@ -190,6 +201,23 @@ impl Swarm {
             }
         }
         unreachable!("distances only shrink")
+    }
+
+    /// N4 while nodes die: where a way ends, and after how many hops; or the circle that it goes in.
+    pub fn way(&self, from: NodeId, point: &Point) -> Result<(Rest, usize), Vec<NodeId>> {
+        let mut been = vec![from];
+        loop {
+            let hops = been.len() - 1;
+            match self.world.core(been[hops]).next_hop(point) {
+                Hop::Here => return Ok((Rest::Owner, hops)),
+                Hop::Stuck => return Ok((Rest::Stuck, hops)),
+                Hop::To(next) if !self.world.is_up(next) => return Ok((Rest::Lost, hops)),
+                Hop::To(next) => match been.iter().position(|&node| node == next) {
+                    Some(first) => return Err(been.split_off(first)),
+                    None => been.push(next),
+                },
+            }
+        }
     }
 
     pub fn random_point(&self, chance: &mut Chance) -> Point {
