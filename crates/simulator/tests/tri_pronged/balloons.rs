@@ -2,16 +2,12 @@
 
 use shoal_model::{NodeId, Time};
 use shoal_protocols::node::{Message, Node};
-use shoal_protocols::overlay::can::{self, Can};
+use shoal_protocols::overlay::can;
 use shoal_protocols::scheduling::tri_pronged::{Config, Variant};
 use shoal_simulator::grid::Grid;
 use shoal_simulator::world::Saw;
 
-use crate::scene::{grid, job, machine};
-
-fn can_of(grid: &Grid<Node>, node: NodeId) -> &Can {
-    grid.look().core(node).overlay().as_can().expect("a CAN")
-}
+use crate::scene::{can_of, grid, job, machine};
 
 #[test]
 fn each_partly_used_machine_has_one_balloon_where_its_residue_lies() {

@@ -73,6 +73,14 @@ fn started(
     .expect("the network makes sense")
 }
 
+pub fn can_of(grid: &Grid<Node>, node: NodeId) -> &can::Can {
+    grid.look().core(node).overlay().as_can().expect("a CAN")
+}
+
+pub fn up(grid: &Grid<Node>) -> Vec<NodeId> {
+    grid.look().nodes().filter(|&node| grid.look().is_up(node)).collect()
+}
+
 pub fn machine(cores: u32) -> Machine {
     Machine::with_capacity(Resources::cores(cores))
 }
