@@ -140,12 +140,15 @@ fn claims() -> BoxedStrategy<Shared<Vec<Claim>>> {
     .boxed()
 }
 
+fn peer() -> BoxedStrategy<Peer> {
+    (node(), claims()).prop_map(|(node, claims)| Peer { node, claims }).boxed()
+}
+
 fn peers() -> BoxedStrategy<Vec<Peer>> {
-    let peer = (node(), claims()).prop_map(|(node, claims)| Peer { node, claims });
     let many = claims().prop_map(|claims| {
         (100..180).map(|node| Peer { node: NodeId(node), claims: claims.clone() }).collect::<Vec<_>>()
     });
-    prop_oneof![16 => vec(peer, 0..4), 1 => many].boxed()
+    prop_oneof![16 => vec(peer(), 0..4), 1 => many].boxed()
 }
 
 fn vitals() -> BoxedStrategy<Vitals> {
@@ -195,6 +198,9 @@ fn zones() -> BoxedStrategy<can::Message> {
         2 => (balloon, hops()).prop_map(|(balloon, hops)| can::Message::Tie(balloon, hops)),
         1 => Just(can::Message::Tied),
         1 => time().prop_map(can::Message::Untie),
+        1 => (any::<bool>(), select(vec![0, 1, 2, 20, u8::MAX]))
+            .prop_map(|(up, level)| can::Message::Leap { up, level }),
+        3 => (claims(), option::of(peer())).prop_map(|(claims, next)| can::Message::Landed { claims, next }),
     ]
     .boxed()
 }

@@ -125,7 +125,7 @@ fn balloons_amid_churn(seed: u64, seen: &mut Seen) {
     let recipe = Config { variant: Variant::LiqPull, ..Config::real() };
     let mut grid = grid(seed, machines(Profiles::Desktop, NODES as usize, seed), recipe, faults);
     grid.world().run_before(Time::from_secs(90));
-    let doors = (NODES + 1) / 2..=(NODES + NEWCOMERS) / 2;
+    let doors = NODES / 2..=(NODES + NEWCOMERS) / 2;
     let mortal: Vec<NodeId> = (1..=NODES).filter(|node| !doors.contains(node)).map(NodeId).collect();
     let mut chance = Chance::seed_from_u64(seed);
     let mut number = 0;

@@ -49,7 +49,6 @@ fn ends(seen: &[Sight<Node>], job: JobId) -> Vec<End> {
 
 /// All jobs of a grid of which a third of the nodes leave end once, wherever they were accepted.
 fn jobs_outlive_their_nodes(seed: u64, noise: Option<NoiseLevel>) -> Result<usize, TestCaseError> {
-    let noisy = noise.is_some();
     let faults =
         faults::Config { from_s: Some(60.0), until_s: Some(900.0), noise, ..faults::Config::default() };
     let mut grid = grid(seed, vec![machine(2); NODES as usize], Config::real(), faults);
@@ -77,9 +76,7 @@ fn jobs_outlive_their_nodes(seed: u64, noise: Option<NoiseLevel>) -> Result<usiz
         let (moves, over): (Vec<End>, Vec<End>) =
             ends.iter().partition(|end| matches!(end, End::HandedOver(_)));
         handed += moves.len();
-        // Where words are lost on a long way, ten searches in a row may find nobody.
-        let well = over == [End::Finished] || noisy && over == [End::NoPlace];
-        prop_assert!(well, "job {} ended as {:?} after {:?}", job, over, moves);
+        prop_assert!(over == [End::Finished], "job {} ended as {:?} after {:?}", job, over, moves);
     }
     let zones = grid.look().nodes().filter(|&node| grid.look().is_up(node)).flat_map(|node| {
         match grid.look().core(node).overlay() {

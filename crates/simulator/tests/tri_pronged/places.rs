@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use shoal_model::machine::Machine;
-use shoal_model::{NodeId, Span, Time};
+use shoal_model::units::Thousandths;
+use shoal_model::{NodeId, Resources, Span, Time};
 use shoal_protocols::node::{End, Event, Node};
 use shoal_protocols::overlay::Overlay;
 use shoal_protocols::overlay::can::{Volume, Zone};
@@ -40,6 +41,42 @@ fn only_node_that_will_do_is_found() {
         let starts = starts(&grid.world().sights());
         assert_eq!(starts.iter().map(|(job, ..)| *job).collect::<BTreeSet<_>>(), wanted, "seed {seed}");
         assert!(starts.iter().all(|(_, node, _)| *node == NodeId(strong as u64 + 1)), "seed {seed}");
+    }
+}
+
+/// GPUs are a dimension like the others: who needs one finds it, however few there are, and takes its turn.
+#[test]
+fn jobs_for_gpus_run_where_there_are_some_and_take_turns() {
+    for seed in 1..=3 {
+        let mut machines = vec![machine(4); 40];
+        let with_gpus = [9, 17, 30];
+        for place in with_gpus {
+            let capacity = Resources::cores(4).with_gpus(Thousandths::whole(2));
+            machines[place] = Machine::with_capacity(capacity);
+        }
+        let mut grid = grid(seed, machines, quick(Variant::LiqPull), Default::default());
+        let needs = Resources::cores(1).with_gpus(Thousandths::whole(1));
+        let wanted: BTreeSet<_> = (0..12)
+            .map(|number| {
+                let at = SETTLED + Span::from_secs(u64::from(number));
+                grid.submit(at, NodeId(1 + u64::from(number) * 3), job_needing(number, needs.clone(), 60))
+            })
+            .collect();
+        grid.world().run_before(SETTLED + Span::from_mins(8));
+        let starts = starts(&grid.world().sights());
+        assert_eq!(starts.iter().map(|(job, ..)| *job).collect::<BTreeSet<_>>(), wanted, "seed {seed}");
+        for place in with_gpus {
+            let mut here: Vec<Time> = starts
+                .iter()
+                .filter(|(_, node, _)| *node == NodeId(place as u64 + 1))
+                .map(|&(_, _, at)| at)
+                .collect();
+            here.sort_unstable();
+            let apart = here.windows(3).all(|three| three[2].since(three[0]) >= Span::from_secs(60));
+            assert!(apart, "seed {seed}: more than two at a time at {place}: {here:?}");
+        }
+        let elsewhere = starts.iter().filter(|(_, node, _)| !with_gpus.contains(&(node.0 as usize - 1)));
+        assert_eq!(elsewhere.count(), 0, "seed {seed}");
     }
 }
 

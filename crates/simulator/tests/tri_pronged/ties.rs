@@ -26,7 +26,9 @@ struct Change {
     node: NodeId,
     /// The step in which it did ends then.
     seen: Time,
+    /// Who held its balloon then, and who does when all is said.
     before: Option<NodeId>,
+    after: Option<NodeId>,
 }
 
 fn tied(grid: &Grid<Node>) -> BTreeMap<NodeId, Tied> {
@@ -69,9 +71,9 @@ fn is_heartbeat(sight: &Sight<Node>) -> bool {
     matches!(sight.saw, Saw::Send(_, Message::Can(can::Message::Update(..))))
 }
 
-/// A grid in which jobs start and end for some minutes: each change of what is left of a machine, all that was said, and who
-/// held whose balloon after each change.
-fn minutes_of_work(seed: u64) -> (Vec<(Change, Option<NodeId>)>, Vec<Sight<Node>>) {
+/// A grid in which jobs start and end for some minutes: each change of what is left of a machine, and all that was
+/// said.
+fn minutes_of_work(seed: u64) -> (Vec<Change>, Vec<Sight<Node>>) {
     let recipe = Config { variant: Variant::L, ..Config::real() };
     let mut grid =
         grid(seed, machines(Profiles::Desktop, usize::from(NODES), seed), recipe, Default::default());
@@ -84,7 +86,7 @@ fn minutes_of_work(seed: u64) -> (Vec<(Change, Option<NodeId>)>, Vec<Sight<Node>
         grid.submit(at, NodeId(1 + u64::from(number * 7 % NODES)), job(number, cores, takes));
     }
     let mut before = tied(&grid);
-    let mut changes: Vec<(Change, Option<NodeId>)> = Vec::new();
+    let mut changes: Vec<Change> = Vec::new();
     let mut open: Vec<Change> = Vec::new();
     while grid.look().now() < Time::from_secs(400) {
         let seen = grid.look().now() + STEP;
@@ -92,16 +94,13 @@ fn minutes_of_work(seed: u64) -> (Vec<(Change, Option<NodeId>)>, Vec<Sight<Node>
         let now = tied(&grid);
         for (&node, (left, holder)) in &before {
             if now[&node].0 != *left {
-                open.push(Change { node, seen, before: *holder });
+                open.push(Change { node, seen, before: *holder, after: None });
             }
         }
         let (over, still): (Vec<Change>, Vec<Change>) =
             open.into_iter().partition(|change| change.seen + DONE_WITHIN <= seen);
         open = still;
-        changes.extend(over.into_iter().map(|change| {
-            let after = now[&change.node].1;
-            (change, after)
-        }));
+        changes.extend(over.into_iter().map(|change| Change { after: now[&change.node].1, ..change }));
         before = now;
     }
     (changes, grid.world().sights())
@@ -112,7 +111,7 @@ fn each_change_of_what_is_left_ties_once_and_unties_once_at_most() {
     let (mut looked_at, mut moved) = (0, 0);
     for seed in 1..=4 {
         let (changes, sights) = minutes_of_work(seed);
-        for (Change { node, seen, before }, after) in &changes {
+        for Change { node, seen, before, after } in &changes {
             let (from, until) = (*seen - STEP, *seen + DONE_WITHIN);
             let between = |from, until| {
                 let at = |time| sights.partition_point(|sight| sight.at < time);
@@ -123,7 +122,7 @@ fn each_change_of_what_is_left_ties_once_and_unties_once_at_most() {
             let near = |other: &Change| {
                 other.node == *node && other.seen.max(*seen).since(other.seen.min(*seen)) < DONE_WITHIN
             };
-            let changed = changes.iter().filter(|(other, _)| near(other)).count();
+            let changed = changes.iter().filter(|other| near(other)).count();
             if between(from - DONE_WITHIN, until).iter().any(beats) || changed > 1 {
                 continue;
             }
@@ -159,7 +158,7 @@ fn balloons_are_tied_at_heartbeats_and_changes_and_at_no_other_time() {
             continue;
         }
         // It says when it was meant to leave; it does once what was to be saved is.
-        let changed = changes.iter().any(|(change, _)| {
+        let changed = changes.iter().any(|change| {
             change.node == sight.node && change.seen > balloon.at && change.seen <= balloon.at + STEP
         });
         assert!(changed, "{} ties at {} though nothing has changed", sight.node, sight.at);

@@ -203,7 +203,9 @@ impl TriPronged {
         let capable = matches(needs, here.machine) && needs.nodes.get() == 1;
         // With what is true now, not with what was told some time ago.
         let queue = here.seats.queue();
-        let held = self.holds.values().fold(Resources::NONE, |sum, hold| sum.plus(&hold.resources));
+        // An offer that was doubled is answered as before: its own room is not another's.
+        let others = self.holds.iter().filter(|&(&other, _)| other != job);
+        let held = others.fold(Resources::NONE, |sum, (_, hold)| sum.plus(&hold.resources));
         let startable = needs.resources.plus(&held).fits_in(queue.free()) && overtaken >= queue.bar();
         let yes =
             capable && !here.seats.is_leaving() && self.holds.len() < HOLDS_MAX && (!at_once || startable);

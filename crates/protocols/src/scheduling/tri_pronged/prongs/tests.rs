@@ -60,6 +60,15 @@ fn of_two_offers_for_the_same_room_one_is_accepted() {
 }
 
 #[test]
+fn offer_that_the_network_doubles_is_accepted_twice() {
+    let mut scene = Scene::new(Variant::LiPush);
+    assert!(scene.takes(ANNA, 1, 3, 0));
+    assert!(scene.takes(ANNA, 1, 3, 0), "else the second answer may overtake the first");
+    assert!(!scene.takes(BERT, 2, 2, 0), "room is kept for it once and not given away");
+    assert!(scene.takes(BERT, 3, 1, 0));
+}
+
+#[test]
 fn job_that_is_to_wait_is_accepted_without_room_by_whoever_can_run_it() {
     let mut scene = Scene::new(Variant::LiqPush);
     scene.comes(1, 4);
