@@ -57,7 +57,7 @@ fn ways_past_equal_machines_are_as_long_as_their_logarithm() {
         assert_eq!(astray, 0, "seed {seed}");
         let (short, astray) = ways(&swarm, seed, Can::next_leap);
         assert_eq!(astray, 0, "seed {seed}");
-        // Half of the distance in a row of a thousand or of 125, against about as many as its number has bits.
+        // A third of a row of a thousand or of 125, against about as many as its number has bits.
         assert!(plain > 15.0 && short < 12.0 && short < plain / 2.0, "seed {seed}: {plain} and {short}");
     }
 }

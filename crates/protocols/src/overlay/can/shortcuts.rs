@@ -1,6 +1,6 @@
 //! Shortcuts: who lies 2, 4, 8 … places away in the virtual dimension, so that ways past many equal machines are short.
 //!
-//! Equal machines differ in the virtual dimension alone: from neighbour to neighbour a way leads past half of them. Who
+//! Equal machines differ in the virtual dimension alone: from neighbour to neighbour a way leads past a third of them. Who
 //! lies 2^i places away knows who lies 2^i places away from itself, and that is twice as far.
 //!
 //! ```text
