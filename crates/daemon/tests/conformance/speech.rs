@@ -134,7 +134,7 @@ fn needing_luck() -> Vec<Message> {
         can::Message::Tied,
         can::Message::Untie(Time::from_secs(8)),
         can::Message::Leap { up: true, level: 3 },
-        can::Message::Landed { claims: Shared::new(vec![claim]), next: Some(peer) },
+        can::Message::Landed { up: false, level: 2, claims: Shared::new(vec![claim]), next: Some(peer) },
     ];
     let beside = [
         can::SecondaryMessage::Knock { newcomer: NodeId(5), hops: 2 },

@@ -54,7 +54,6 @@ pub use heal::{CLAIMS_MAX, GHOSTS_MAX, NEIGHBOURS_MAX};
 pub use layout::{Place, lay_out};
 pub use message::{Ahead, Balloon, Claim, Message, Peer, Update, Vitals};
 pub use secondary::{DOOR, Secondary, SecondaryMessage};
-pub use shortcuts::LEVELS_MAX;
 use shortcuts::Shortcuts;
 pub use volume::Volume;
 pub use zone::{DIMENSIONS_MAX, Face, Point, SIDE, Space, Zone, is_cell};
@@ -335,7 +334,7 @@ impl Can {
             Message::Tied => self.on_tied(from, ctx),
             Message::Untie(at) => self.on_untie(from, at),
             Message::Leap { up, level } => self.on_leap(from, up, level, ctx),
-            Message::Landed { claims, next } => self.on_landed(from, claims, next),
+            Message::Landed { up, level, claims, next } => self.on_landed(from, (up, level), claims, next),
         }
     }
 

@@ -81,6 +81,11 @@ fn small_count() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 0..4u32, 1 => select(vec![u32::MAX, u32::MAX - 1])]
 }
 
+/// How often a distance was doubled.
+fn level() -> impl Strategy<Value = u8> {
+    select(vec![0, 1, 2, 20, u8::MAX])
+}
+
 fn hops() -> impl Strategy<Value = u16> {
     select(vec![0, 1, 7, 63, 64, 4_095, 4_096, u16::MAX])
 }
@@ -198,9 +203,9 @@ fn zones() -> BoxedStrategy<can::Message> {
         2 => (balloon, hops()).prop_map(|(balloon, hops)| can::Message::Tie(balloon, hops)),
         1 => Just(can::Message::Tied),
         1 => time().prop_map(can::Message::Untie),
-        1 => (any::<bool>(), select(vec![0, 1, 2, 20, u8::MAX]))
-            .prop_map(|(up, level)| can::Message::Leap { up, level }),
-        3 => (claims(), option::of(peer())).prop_map(|(claims, next)| can::Message::Landed { claims, next }),
+        1 => (any::<bool>(), level()).prop_map(|(up, level)| can::Message::Leap { up, level }),
+        3 => (any::<bool>(), level(), claims(), option::of(peer()))
+            .prop_map(|(up, level, claims, next)| can::Message::Landed { up, level, claims, next }),
     ]
     .boxed()
 }

@@ -261,6 +261,13 @@ fn beneath(recipe: &Recipe, overlay: overlay::Config, places: &Places) -> Result
             let why = "must not be \"dual\": only the recipe tri-pronged looks for what is left of machines";
             Err(places.error("overlay.residue", why))
         }
+        (
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_),
+            overlay::Config::Can(can::Config { shortcuts: true, .. }),
+        ) => {
+            let why = "must not be true: only the searches of the recipe tri-pronged go by shortcuts";
+            Err(places.error("overlay.shortcuts", why))
+        }
         (Recipe::TriPronged(_), overlay::Config::Can(_))
         | (Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_), _) => Ok(overlay),
     }

@@ -97,7 +97,8 @@ fn shortcuts_lead_twice_as_far_each_and_two_are_asked_with_each_heartbeat() {
     let before = swarm.world.traffic()["leap"].messages;
     swarm.beats(10);
     let asked = swarm.world.traffic()["leap"].messages - before;
-    assert!(asked <= 2 * 10 * 256, "{asked} questions");
+    // Two for each but at the ends of the row, of whom there are two.
+    assert!((2 * 10 * 254..=2 * 10 * 256).contains(&asked), "{asked} questions");
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn zones(message: &can::Message) -> Result<(), Unsound> {
             place(&balloon.point)?;
             vitals(&balloon.vitals)
         }
-        can::Message::Landed { claims, next } => {
+        can::Message::Landed { claims, next, .. } => {
             at_most(claims.len(), CLAIMS_MAX, Unsound::Zones)?;
             peers(next.as_slice())
         }

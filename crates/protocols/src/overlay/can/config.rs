@@ -244,5 +244,7 @@ mod tests {
         let dual = Config { residue: Residue::Dual, ..usual };
         assert_eq!(dual.check(), Ok(()));
         assert!(told(Config { space: Kind::Torus(2), ..dual }).starts_with("residue = \"dual\""));
+        let torus = Config { space: Kind::Torus(2), residue: Residue::Off, ..Config::real() };
+        assert!(told(torus).starts_with("shortcuts = true"));
     }
 }

@@ -231,6 +231,7 @@ impl Can {
             Kind::Resources => VIRTUAL,
         };
         self.point[along] = ctx.chance.random_range(0..SIDE);
+        self.shortcuts = Default::default();
         self.ask_for_zone(ctx);
     }
 

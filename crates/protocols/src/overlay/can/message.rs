@@ -178,11 +178,17 @@ pub enum Message {
     /// My zones, and who lies there.
     #[n(9)]
     Landed {
-        /// What I claim.
+        /// As was asked.
         #[n(0)]
+        up: bool,
+        /// As was asked.
+        #[n(1)]
+        level: u8,
+        /// What I claim.
+        #[n(2)]
         claims: Shared<Vec<Claim>>,
         /// Who lies there, if anybody is known to.
-        #[n(1)]
+        #[n(3)]
         next: Option<Peer>,
     },
 }

@@ -9,10 +9,11 @@
 //!   │◀─────── Landed ───│   my zones, and who is 2^i places away from me
 //! ```
 //!
-//! One is asked in each direction with each heartbeat. Who has not answered by the next is forgotten, but a word that was
-//! sent there meanwhile is lost: only what is sent again another way goes by shortcuts. Not of the papers: ours.
+//! One is asked in each direction with each heartbeat. Who has not answered by the next is forgotten, and for a while not
+//! heard of from others; but a word that was sent there meanwhile is lost: only what is sent again another way goes by
+//! shortcuts. Not of the papers: ours.
 
-use shoal_model::NodeId;
+use shoal_model::{NodeId, Time};
 
 use super::message::{Claim, Message, Peer};
 use super::zone::{Point, SIDE};
@@ -21,13 +22,22 @@ use crate::protocol::Ctx;
 use crate::shared::Shared;
 
 /// How often the distance can be doubled.
-pub const LEVELS_MAX: usize = 20;
+const LEVELS_MAX: usize = 20;
 /// The furthest is asked at least once in so many heartbeats whether it knows somebody further by now.
 const PAUSE_MAX: u8 = 16;
 
-/// The shortcuts of a node, downwards and upwards.
+/// Others may speak for so many heartbeats of who has not answered; and of how many that is known, at most.
+const SPOKEN_OF: u64 = 16;
+const SILENT_MAX: usize = 32;
+
+/// The shortcuts of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Shortcuts([Way; 2]);
+pub(super) struct Shortcuts {
+    /// Downwards and upwards.
+    ways: [Way; 2],
+    /// Who has not answered, and when that was found out; the last is the latest.
+    silent: Vec<(NodeId, Time)>,
+}
 
 /// Those in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -78,8 +88,7 @@ impl Way {
 impl Can {
     /// The shortcuts that are known.
     pub fn shortcuts(&self) -> impl Iterator<Item = &Peer> {
-        let Shortcuts(ways) = &self.shortcuts;
-        ways.iter().flat_map(|way| way.far.iter().flatten())
+        self.shortcuts.ways.iter().flat_map(|way| way.far.iter().flatten())
     }
 
     /// Where something that is meant for a point goes from here, by a shortcut if that is nearer: for what is sent again
@@ -103,11 +112,19 @@ impl Can {
 
     /// Asks one in each direction how it goes on from there.
     pub(super) fn look_further(&mut self, ctx: &mut Ctx<'_, Can>) {
-        if !self.config.shortcuts || self.second || self.claims.is_empty() {
+        if !self.config.shortcuts || self.second {
             return;
         }
+        // Whoever has lost its zone will lie elsewhere.
+        if self.claims.is_empty() {
+            self.shortcuts = Shortcuts::default();
+            return;
+        }
+        let long_ago = ctx.now - self.config.period() * SPOKEN_OF;
+        let Shortcuts { silent: quiet, .. } = &mut self.shortcuts;
+        quiet.retain(|&(_, since)| since > long_ago);
         for up in [false, true] {
-            let Shortcuts(ways) = &mut self.shortcuts;
+            let Shortcuts { ways, silent: quiet } = &mut self.shortcuts;
             let way = &mut ways[usize::from(up)];
             // Whoever is next to us is watched by heartbeats.
             if let Some((silent, level)) = way.asked.take()
@@ -118,14 +135,15 @@ impl Can {
                     .is_some_and(|far| far.as_ref().is_some_and(|far| far.node == silent))
             {
                 way.set(level - 1, None);
+                quiet.truncate(SILENT_MAX - 1);
+                quiet.insert(0, (silent, ctx.now));
             }
             let first = way.whom();
             let last = way.far.len();
             // Where somebody is missing, whoever comes next.
             let levels = (first..=last).chain(0..first);
             let asked = levels.filter_map(|level| Some((self.far(up, level)?.node, level))).next();
-            let Shortcuts(ways) = &mut self.shortcuts;
-            ways[usize::from(up)].asked = asked;
+            self.shortcuts.ways[usize::from(up)].asked = asked;
             if let Some((node, level)) = asked {
                 ctx.send(node, Message::Leap { up, level: level as u8 });
             }
@@ -134,10 +152,16 @@ impl Can {
 
     pub(super) fn on_leap(&mut self, from: NodeId, up: bool, level: u8, ctx: &mut Ctx<'_, Can>) {
         let next = self.far(up, usize::from(level)).filter(|peer| peer.node != from);
-        ctx.send(from, Message::Landed { claims: self.claims.clone(), next });
+        ctx.send(from, Message::Landed { up, level, claims: self.claims.clone(), next });
     }
 
-    pub(super) fn on_landed(&mut self, from: NodeId, claims: Shared<Vec<Claim>>, next: Option<Peer>) {
+    pub(super) fn on_landed(
+        &mut self,
+        from: NodeId,
+        (up, level): (bool, u8),
+        claims: Shared<Vec<Claim>>,
+        next: Option<Peer>,
+    ) {
         let sound = |claims: &[Claim]| {
             !claims.is_empty()
                 && claims.len() <= CLAIMS_MAX
@@ -145,11 +169,15 @@ impl Can {
         };
         let here = sound(&claims);
         let next = next.filter(|peer| peer.node != self.me && here && sound(&peer.claims));
-        let Shortcuts(ways) = &mut self.shortcuts;
-        let Some(way) = ways.iter_mut().find(|way| way.asked.is_some_and(|(asked, _)| asked == from)) else {
+        let Shortcuts { ways, silent } = &mut self.shortcuts;
+        let way = &mut ways[usize::from(up)];
+        let level = usize::from(level);
+        if way.asked != Some((from, level)) {
             return;
-        };
-        let Some((_, level)) = way.asked.take() else { return };
+        }
+        way.asked = None;
+        silent.retain(|&(node, _)| node != from);
+        let next = next.filter(|peer| silent.iter().all(|&(node, _)| node != peer.node));
         if level > 0 {
             way.set(level - 1, here.then_some(Peer { node: from, claims }));
         }
@@ -163,10 +191,7 @@ impl Can {
     fn far(&self, up: bool, level: usize) -> Option<Peer> {
         match level {
             0 => self.beside(up),
-            _ => {
-                let Shortcuts(ways) = &self.shortcuts;
-                ways[usize::from(up)].far.get(level - 1)?.clone()
-            }
+            _ => self.shortcuts.ways[usize::from(up)].far.get(level - 1)?.clone(),
         }
     }
 

@@ -114,7 +114,7 @@ impl Local {
 
     /// A job that may come stands so in the queue.
     pub fn expect(&mut self, job: JobId, expected: Expected) {
-        if self.expected.len() >= super::SEATS_MAX {
+        if self.expected.len() >= super::SEATS_MAX && !self.expected.contains_key(&job) {
             self.expected.clear();
         }
         self.expected.insert(job, expected);

@@ -30,8 +30,8 @@ pub(super) struct Search {
     needs: Needs,
     priority: i16,
     round: u32,
-    /// Of these, in how many nothing was heard from those who look for a place.
-    silent: u32,
+    /// The rounds in which nothing was heard from those who look for a place.
+    silent: BTreeSet<u32>,
     asked_at: Time,
     /// How long the first offer from elsewhere took.
     first: Option<Span>,
@@ -63,14 +63,15 @@ impl Search {
         kept
     }
 
-    /// Word that there is no place has come, though its round is over.
-    pub fn hear_late_of_none(&mut self) {
-        self.silent = self.silent.saturating_sub(1);
+    /// Word that there is no place has come, though its round is over; perhaps once more.
+    pub fn hear_late_of_none(&mut self, round: u32) {
+        self.silent.remove(&round);
     }
 
     /// Whether so many rounds were to no avail, those aside in which nothing was heard.
     fn is_over(&self, rounds: u32) -> bool {
-        self.round - self.silent >= rounds || self.round >= rounds.saturating_mul(SILENT_TIMES)
+        self.round as usize - self.silent.len() >= rounds as usize
+            || self.round >= rounds.saturating_mul(SILENT_TIMES)
     }
 
     /// Whether it waits for the next round, and has somebody to ask all the same.
@@ -117,7 +118,7 @@ impl Aria {
             needs,
             priority,
             round: 0,
-            silent: 0,
+            silent: BTreeSet::new(),
             asked_at: ctx.now,
             first: None,
             best_at: ctx.now,
@@ -248,7 +249,7 @@ impl Aria {
     fn note_silence(&mut self, job: JobId, round: u32) {
         let search = self.searches.get_mut(&job).filter(|search| search.takes(round));
         if let Some(search) = search.filter(|_| self.found_outside) {
-            search.silent += 1;
+            search.silent.insert(round);
         }
     }
 
@@ -292,7 +293,7 @@ mod tests {
             needs: Needs::new(Resources::cores(1), Span::from_secs(1)),
             priority: 0,
             round: 10,
-            silent: 0,
+            silent: BTreeSet::new(),
             asked_at: Time::ZERO,
             first: None,
             best_at: Time::ZERO,
@@ -303,15 +304,16 @@ mod tests {
             avoid: BTreeSet::new(),
         };
         assert!(search.is_over(10), "ten times it was said that there is no place");
-        search.silent = 1;
+        search.silent = [3, 7].into();
+        assert!(!search.is_over(9));
+        search.hear_late_of_none(7);
+        assert!(search.is_over(9), "it was said late");
+        search.hear_late_of_none(7);
+        search.hear_late_of_none(8);
+        assert!(!search.is_over(10), "doubled by the network, and of a round in which it was said in time");
+        (search.round, search.silent) = (99, (1..=99).collect());
         assert!(!search.is_over(10));
-        search.hear_late_of_none();
-        assert!(search.is_over(10), "it was said late");
-        search.hear_late_of_none();
-        assert!(search.is_over(10), "it was doubled by the network");
-        (search.round, search.silent) = (99, 99);
-        assert!(!search.is_over(10));
-        (search.round, search.silent) = (100, 100);
+        (search.round, search.silent) = (100, (1..=100).collect());
         assert!(search.is_over(10), "nobody is asked for ever");
     }
 }

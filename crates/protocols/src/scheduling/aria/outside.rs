@@ -41,7 +41,7 @@ impl Aria {
         } else if search.keep_late(round, offer) && search.pauses() && !asking {
             self.next_offer(job, ctx);
         } else if node.is_none() {
-            search.hear_late_of_none();
+            search.hear_late_of_none(round);
         }
     }
 

@@ -18,7 +18,7 @@ use crate::shared::Shared;
 /// A search that was passed on more often than this is dropped; its owner begins anew.
 const HOPS_MAX: u16 = 4_096;
 /// A search that was passed on more often uses no shortcuts any more: those that it has used led astray.
-const LEAPS_MAX: u16 = 512;
+const LEAPS_MAX: u16 = 128;
 /// So many nodes are looked at before a search ends without result.
 pub const SEEN_MAX: usize = 2_048;
 
@@ -64,8 +64,12 @@ impl TriPronged {
             return;
         }
         let Some(pushes) = trail.pushes else {
-            // A shortcut may lead to somebody who is gone: what is made again goes from neighbour to neighbour.
-            let leaps = search.round <= 1 && trail.hops <= LEAPS_MAX;
+            // Who has no zone knows nobody, and its word that there is no place would be wrong.
+            if here.can.claims().is_empty() && search.owner != ctx.me {
+                return;
+            }
+            // A shortcut may lead to somebody who is gone: every second round goes from neighbour to neighbour.
+            let leaps = !search.round.is_multiple_of(2) && trail.hops <= LEAPS_MAX;
             let hop =
                 if leaps { here.can.next_leap(&search.point) } else { here.can.next_hop(&search.point) };
             match hop {
@@ -180,9 +184,12 @@ impl TriPronged {
                 return;
             }
         }
+        if trail.seen.len() >= SEEN_MAX {
+            ctx.send(owner, Message::Found { job, round, node: None });
+            return;
+        }
         let next = here.can.reaching(&search.point).find(|node| !trail.seen.contains(node));
-        let full = trail.seen.len() >= SEEN_MAX;
-        let next = match next.filter(|_| !full) {
+        let next = match next {
             Some(next) => {
                 trail.back.push(ctx.me);
                 Some(next)

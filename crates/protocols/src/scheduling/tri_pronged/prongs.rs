@@ -207,9 +207,10 @@ impl TriPronged {
         let others = self.holds.iter().filter(|&(&other, _)| other != job);
         let held = others.fold(Resources::NONE, |sum, (_, hold)| sum.plus(&hold.resources));
         let startable = needs.resources.plus(&held).fits_in(queue.free()) && overtaken >= queue.bar();
-        let yes =
-            capable && !here.seats.is_leaving() && self.holds.len() < HOLDS_MAX && (!at_once || startable);
-        if yes {
+        let room = self.holds.contains_key(&job) || self.holds.len() < HOLDS_MAX;
+        let yes = capable && !here.seats.is_leaving() && room && (!at_once || startable);
+        // One that is here by now needs no room kept.
+        if yes && !here.seats.has_confirmed(job) {
             let resources = if at_once { needs.resources.clone() } else { Resources::NONE };
             self.holds.insert(job, Hold { resources, overtaken, entered, until: ctx.now + KEPT_FOR });
             ctx.wake_after(KEPT_FOR, super::Timer::Holds);

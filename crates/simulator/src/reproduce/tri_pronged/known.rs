@@ -96,7 +96,7 @@ pub const KNOWN: &[Known] = &[
     claim(
         "tri-pronged/beyond/scale/neighbours",
         "",
-        "nor does it where searches have no shortcuts, as in the papers; figure: that of a grid ten times as large over that of the smallest",
+        "nor does it where searches have no shortcuts, as in the papers; figure: that of the second grid over that of the smallest",
     ),
     claim(
         "tri-pronged/beyond/trace/best",

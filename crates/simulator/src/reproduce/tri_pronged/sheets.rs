@@ -33,9 +33,10 @@ fn all(runs: &Runs) -> Sheet {
         let of = |figure: fn(&Seen) -> f64| runs.of(who, mix, gap_ms, ratio, figure).map(number);
         let cell = |figure: fn(&Seen) -> f64| of(figure).unwrap_or_else(|| "-".to_owned());
         let sent = |figure: fn(&Seen) -> f64| if who == Who::Cent { "-".to_owned() } else { cell(figure) };
-        let mixed = if mix == Mix::Clustered { String::new() } else { format!(", {}", mix.name()) };
+        // What is mixed has the usual ratio.
+        let of = if mix == Mix::Clustered { format!("{ratio} %") } else { mix.name().to_owned() };
         sheet.row([
-            format!("{}, {ratio} %{mixed}", who.name()),
+            format!("{}, {of}", who.name()),
             number(f64::from(gap_ms) / 1e3),
             cell(|seen| seen.offered),
             cell(Seen::wait),

@@ -45,8 +45,8 @@ pub enum Way {
 impl Way {
     pub fn name(self) -> &'static str {
         match self {
-            Way::Neighbours => "neighbours",
-            Way::Shortcuts => "shortcuts",
+            Way::Neighbours => "plain",
+            Way::Shortcuts => "short",
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn sheets(runs: &Runs) -> Vec<Sheet> {
         .into_iter()
         .flat_map(|way| runs.grids(way).into_iter().map(move |count| (way, count)))
         .flat_map(|(way, count)| {
-            let about = format!(", {count} nodes, {}", way.name());
+            let about = format!(", {count}, {}", way.name());
             each(nodes(&[Variant::LiqPull]), Of::Scale(way, count), about)
         })
         .collect();
@@ -50,7 +50,7 @@ pub fn sheets(runs: &Runs) -> Vec<Sheet> {
     [
         ("In steady state: the middle 60 % of four times as many jobs", long),
         ("Lightly loaded grids", light),
-        ("Large grids at equal load per node", scale),
+        ("So many nodes at equal load of each; searches plain or with shortcuts", scale),
         ("A trace with cores and memory", trace),
         ("With running-time estimates, gap 2 s", estimates),
     ]
