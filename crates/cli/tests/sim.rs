@@ -394,7 +394,10 @@ fn names_that_nobody_knows_are_refused_with_those_that_are_known() {
             &["sim", "run", "s.toml", "--recipe", "best"][..],
             "known: sample, asap, aria, tri-pronged, proactive",
         ),
-        (&["sim", "compare", "s.toml", "--with", "slurm"], "fcfs, easy, conservative, central-asap, cent, flood"),
+        (
+            &["sim", "compare", "s.toml", "--with", "slurm"],
+            "fcfs, easy, conservative, central-asap, cent, flood",
+        ),
         (&["sim", "reproduce", "slurm"], "known are asap, aria, tri-pronged, proactive, and all"),
         (&["sim", "reproduce", "asap", "--only", "fig99"], "fig4a"),
     ] {

@@ -126,20 +126,29 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
         light = with_line(light, who.name(), at(&LIGHT, Of::Light, who, Seen::wait));
     }
     let liq_pull = Who::Nodes(Variant::LiqPull);
-    let grids = runs.grids(Way::Shortcuts);
-    let by_size = |figure: fn(&Seen) -> f64| -> Vec<(f64, f64)> {
-        let point = |&nodes: &u32| {
-            Some((f64::from(nodes), runs.of(Of::Scale(Way::Shortcuts, nodes), liq_pull, figure)?))
-        };
+    let by_size = |way: Way, figure: fn(&Seen) -> f64| -> Vec<(f64, f64)> {
+        let grids = runs.grids(way);
+        let point =
+            |&nodes: &u32| Some((f64::from(nodes), runs.of(Of::Scale(way, nodes), liq_pull, figure)?));
         grids.iter().filter_map(point).collect()
     };
+    let ways = [(Way::Neighbours, "plain"), (Way::Shortcuts, "with shortcuts")];
+    let messages = ways.map(|(way, name)| (name, by_size(way, |seen| seen.messages)));
+    let waits = ways.map(|(way, name)| (name, by_size(way, Seen::wait)));
+    // From nothing on: what hardly changes is to look so.
+    let from_zero = |axis: Axis, lines: &[(&str, Vec<(f64, f64)>)]| {
+        let most = lines.iter().flat_map(|(_, points)| points).map(|&(_, value)| value).fold(1.0, f64::max);
+        axis.bounds(0.0, most * 1.1)
+    };
     let nodes = Axis::new("nodes").log();
-    let mut scale = Figure::new("Large grids: LIQ-PULL", nodes, Axis::new("messages a minute and node"))
-        .right(Axis::new("mean wait").unit(Unit::Time));
-    scale = with_line(scale, "messages", by_size(|seen| seen.messages));
-    let waits = by_size(Seen::wait);
-    if !waits.is_empty() {
-        scale = scale.with(Layer::line("wait (right)", waits).on_right());
+    let left = from_zero(Axis::new("mean wait").unit(Unit::Time), &waits);
+    let right = from_zero(Axis::new("messages a minute and node"), &messages);
+    let mut scale = Figure::new("Large grids: LIQ-PULL", nodes, left).right(right);
+    for (name, points) in waits {
+        scale = with_line(scale, &format!("wait, {name}"), points);
+    }
+    for (name, points) in messages.into_iter().filter(|(_, points)| !points.is_empty()) {
+        scale = scale.with(Layer::line(format!("messages, {name}"), points).on_right());
     }
     let mut trace =
         Figure::new("A trace: mean wait", Axis::new("who schedules").names(EVERYBODY.map(Who::name)), wait());
@@ -162,11 +171,7 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
     [
         ("beyond-long", "Jobs that came while the grid filled or emptied are left out.", long),
         ("beyond-light", "Who has room asks every minute; who has too much offers at once.", light),
-        (
-            "beyond-scale",
-            "Two jobs for each node, one every 2 s for each 1000 nodes; searches have shortcuts.",
-            scale,
-        ),
+        ("beyond-scale", "Two jobs for each node, one every 2 s for each 1000 nodes.", scale),
         ("beyond-trace", "As many machines as make a load of 0.85.", trace),
         ("beyond-estimates", "What users say of how long their jobs take.", estimates),
     ]
