@@ -177,7 +177,7 @@ mod tests {
         let mut at = Time::ZERO;
         let mut jobs: Vec<Wish> = (0..50)
             .map(|number| {
-                at = at + Span::from_secs(luck.random_range(0..400));
+                at += Span::from_secs(luck.random_range(0..400));
                 let mut needs = Needs::new(desktop::needs(40, &mut luck, &machines), Span::from_hours(9));
                 if number % 3 == 0 {
                     needs.nodes = NonZeroU32::new(luck.random_range(2..4)).expect("two or three");
