@@ -7,7 +7,10 @@ fn killed_node_finds_its_jobs_again_those_that_run_and_those_that_ended_meanwhil
     let mut node = Node::start(&["--cores", "8"]);
     let finished = node.submit(&["--name", "before"], "echo done");
     assert!(node.shoal(&["wait", "--timeout", "50s", &finished]).status.success());
-    let meanwhile = node.submit(&[], "sleep 0.3; echo meanwhile; exit 7");
+    // Ends once the node is gone, however slowly it is told of its start before.
+    let script =
+        "while [ ! -e ../../../gone ]; do sleep 0.05; done; echo meanwhile; touch ../../../ended; exit 7";
+    let meanwhile = node.submit(&[], script);
     let script = "echo ran >> ../../../ran; while [ ! -e ../../../go ]; do sleep 0.05; done; echo done";
     let running = node.submit(&[], script);
     let waiting = node.submit(&["--begin", "+1s"], "echo later");
@@ -16,7 +19,9 @@ fn killed_node_finds_its_jobs_again_those_that_run_and_those_that_ended_meanwhil
     let accepted = node.json(&["status", &running])["accepted"].clone();
 
     node.kill();
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    std::fs::write(node.home().join("gone"), "").unwrap();
+    wait_until("it has ended", || node.home().join("ended").exists().then_some(()));
+    std::thread::sleep(std::time::Duration::from_millis(200));
     let nobody = node.shoal(&["status"]);
     assert_eq!(nobody.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&nobody.stderr).contains("shoal node"));
@@ -36,10 +41,11 @@ fn killed_node_finds_its_jobs_again_those_that_run_and_those_that_ended_meanwhil
 #[test]
 fn node_that_is_told_to_end_leaves_its_jobs_running() {
     let mut node = Node::start(&[]);
-    let job = node.submit(&[], "sleep 0.4; echo survived");
+    let job = node.submit(&[], "while [ ! -e ../../../gone ]; do sleep 0.05; done; echo survived");
     node.await_state(&job, "running");
     assert!(node.stop().success());
     assert!(!node.home().join("address").exists());
+    std::fs::write(node.home().join("gone"), "").unwrap();
     node.up();
     assert!(node.shoal(&["wait", "--timeout", "50s", &job]).status.success());
     assert_eq!(node.says(&["logs", &job]), "survived\n");
