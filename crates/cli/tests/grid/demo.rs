@@ -29,8 +29,10 @@ fn demo_runs_jobs_of_every_kind_and_survives_a_killed_node() {
 fn demo_that_is_told_to_end_takes_its_nodes_along() {
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
-        command.args(["demo", "--nodes", "4"]).env("TMPDIR", folder.path());
+        // Whoever runs the tests in the background of a script ignores Ctrl-C, and what it starts would too.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,TERM", env!("CARGO_BIN_EXE_shoal"), "demo", "--nodes", "4"]);
+        command.env("TMPDIR", folder.path());
         let mut demo = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut story = BufReader::new(demo.stderr.take().unwrap()).lines();
         // By then all nodes run, and a supervisor with a task at one of them.

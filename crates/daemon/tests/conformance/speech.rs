@@ -131,7 +131,7 @@ fn needing_luck() -> Vec<Message> {
         can::Message::Taken,
         can::Message::Grant(Box::new(claim)),
         can::Message::Tie(Shared::new(balloon), 3),
-        can::Message::Tied,
+        can::Message::Tied(Time::from_secs(9)),
         can::Message::Untie(Time::from_secs(8)),
         can::Message::Leap { up: true, level: 3 },
         can::Message::Landed { up: false, level: 2, claims: Shared::new(vec![claim]), next: Some(peer) },

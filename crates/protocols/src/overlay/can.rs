@@ -331,7 +331,7 @@ impl Can {
             Message::Update(update, ask) => self.on_update(from, update, ask, ctx),
             Message::Grant(claim) => self.on_grant(from, *claim, ctx),
             Message::Tie(balloon, hops) => self.on_tie(balloon, hops, ctx),
-            Message::Tied => self.on_tied(from, ctx),
+            Message::Tied(at) => self.on_tied(from, at, ctx),
             Message::Untie(at) => self.on_untie(from, at),
             Message::Leap { up, level } => self.on_leap(from, up, level, ctx),
             Message::Landed { up, level, claims, next } => self.on_landed(from, (up, level), claims, next),

@@ -201,7 +201,7 @@ fn zones() -> BoxedStrategy<can::Message> {
         8 => (update, any::<bool>()).prop_map(|(update, ask)| can::Message::Update(update, ask)),
         2 => claim().prop_map(|claim| can::Message::Grant(Box::new(claim))),
         2 => (balloon, hops()).prop_map(|(balloon, hops)| can::Message::Tie(balloon, hops)),
-        1 => Just(can::Message::Tied),
+        1 => time().prop_map(can::Message::Tied),
         1 => time().prop_map(can::Message::Untie),
         1 => (any::<bool>(), level()).prop_map(|(up, level)| can::Message::Leap { up, level }),
         3 => (any::<bool>(), level(), claims(), option::of(peer()))

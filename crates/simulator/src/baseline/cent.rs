@@ -126,7 +126,8 @@ fn best(needs: &Needs, places: &[usize], free: &[Resources], machines: &[Machine
 
 fn fit(needs: &Resources, free: &Resources, machine: &Machine) -> u64 {
     let used = used_with(&machine.capacity, free, needs);
-    misfit(&used, machine.capacity.components()) * 1_000 / u64::from(machine.speed.thousandths())
+    misfit(&used, machine.capacity.components()).saturating_mul(1_000)
+        / u64::from(machine.speed.thousandths())
 }
 
 /// What becomes of the jobs of a workload, whose width is told in cores; none for one that never finds room.
@@ -161,19 +162,29 @@ pub fn place(workload: &Workload, machines: &[Machine]) -> Vec<Option<Placed>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
     use rand::{RngExt, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
+    use shoal_model::Architecture;
+    use shoal_model::job::Requires;
 
     use super::*;
     use crate::workload::Desktop;
     use crate::workload::generate::desktop;
 
-    /// Jobs for small machines, every third of two or three of them; the last is for more than there are.
+    /// Jobs for small machines, every third of two or three of them, every fourth for a kind that every second is; the
+    /// last is for more than there are.
     fn drawn(seed: u64, machines: usize) -> (Vec<Wish>, Vec<Machine>) {
         let mut luck = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let machines: Vec<Machine> = (0..machines).map(|_| desktop::machine(&mut luck)).collect();
+        let mut machines: Vec<Machine> = (0..machines).map(|_| desktop::machine(&mut luck)).collect();
+        let arm: Architecture = "aarch64".parse().expect("a known architecture");
+        for machine in machines.iter_mut().step_by(2) {
+            machine.architecture = arm.clone();
+        }
+        let arm = Arc::new(Requires { architecture: Some(arm), ..Requires::default() });
         let mut at = Time::ZERO;
         let mut jobs: Vec<Wish> = (0..50)
             .map(|number| {
@@ -181,6 +192,9 @@ mod tests {
                 let mut needs = Needs::new(desktop::needs(40, &mut luck, &machines), Span::from_hours(9));
                 if number % 3 == 0 {
                     needs.nodes = NonZeroU32::new(luck.random_range(2..4)).expect("two or three");
+                }
+                if number % 4 == 0 {
+                    needs.requires = Some(Arc::clone(&arm));
                 }
                 Wish { at, needs, takes: Takes::Work(Span::from_secs(luck.random_range(600..7_200)), 0) }
             })
@@ -213,6 +227,7 @@ mod tests {
                 let mut fits: Vec<(u64, usize)> = (0..machines.len())
                     .map(|place| (place, free(place)))
                     .filter(|(_, free)| needs.resources.fits_in(free))
+                    .filter(|&(place, _)| needs.requires.is_none() || place % 2 == 0)
                     .map(|(place, free)| (fit(&needs.resources, &free, &machines[place]), place))
                     .collect();
                 fits.sort_unstable();

@@ -55,7 +55,7 @@ fn each_partly_used_machine_has_one_balloon_where_its_residue_lies() {
         let is = |saw: &Saw<Node>| matches!(saw, Saw::Send(_, Message::Can(message)) if wanted(message));
         sights.iter().filter(|sight| is(&sight.saw)).count()
     };
-    let tied = of(|message| matches!(message, can::Message::Tied));
+    let tied = of(|message| matches!(message, can::Message::Tied(_)));
     let untied = of(|message| matches!(message, can::Message::Untie(_)));
     assert!(untied <= tied, "{untied} of {tied}");
 

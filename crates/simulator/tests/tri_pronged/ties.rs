@@ -59,7 +59,7 @@ fn words(sights: &[Sight<Node>], node: NodeId) -> Words {
                 let from = if sight.node == node { &mut words.ties } else { &mut words.passed_on };
                 *from += 1;
             }
-            Saw::Send(to, Message::Can(can::Message::Tied)) if *to == node => words.tied += 1,
+            Saw::Send(to, Message::Can(can::Message::Tied(_))) if *to == node => words.tied += 1,
             Saw::Send(_, Message::Can(can::Message::Untie(_))) if sight.node == node => words.unties += 1,
             _ => {}
         }

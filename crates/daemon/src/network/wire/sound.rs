@@ -204,7 +204,7 @@ fn zones(message: &can::Message) -> Result<(), Unsound> {
         }
         can::Message::Taken
         | can::Message::Grant(_)
-        | can::Message::Tied
+        | can::Message::Tied(_)
         | can::Message::Untie(_)
         | can::Message::Leap { .. } => Ok(()),
     }

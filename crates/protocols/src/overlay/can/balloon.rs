@@ -21,6 +21,8 @@ pub(super) struct Balloons {
     held: BTreeMap<NodeId, (Shared<Balloon>, Time)>,
     /// Who holds ours.
     holder: Option<NodeId>,
+    /// When the one that they hold was said to be.
+    tied: Time,
     /// When ours was last said to be.
     last: Option<Time>,
     /// What ours last said was left.
@@ -79,11 +81,7 @@ impl Can {
 
     fn untie_ours(&mut self, ctx: &mut Ctx<'_, Can>) {
         if let (Some(holder), Some(last)) = (self.balloons.holder.take(), self.balloons.last) {
-            if holder == self.me {
-                self.balloons.held.remove(&holder);
-            } else {
-                ctx.send(holder, Message::Untie(last));
-            }
+            self.let_go(holder, last, ctx);
         }
     }
 
@@ -104,9 +102,9 @@ impl Can {
                 let until = ctx.now + self.config.silence();
                 held.insert(node, (balloon, until));
                 if node == self.me {
-                    self.on_tied(self.me, ctx);
+                    self.on_tied(self.me, at, ctx);
                 } else {
-                    ctx.send(node, Message::Tied);
+                    ctx.send(node, Message::Tied(at));
                 }
             }
             Hop::To(next) if hops < HOPS_MAX => ctx.send(next, Message::Tie(balloon, hops + 1)),
@@ -115,22 +113,32 @@ impl Can {
     }
 
     /// Our balloon has a new holder; the old one lets go.
-    pub(super) fn on_tied(&mut self, from: NodeId, ctx: &mut Ctx<'_, Can>) {
-        if self.balloons.holder == Some(from) {
+    pub(super) fn on_tied(&mut self, from: NodeId, at: Time, ctx: &mut Ctx<'_, Can>) {
+        // Word of one that was never let go; if of another life, it expires.
+        let Some(last) = self.balloons.last.filter(|&last| at <= last) else { return };
+        let before = self.balloons.holder;
+        // Words overtake each other: an older one, tied elsewhere, is not ours any more.
+        if before.is_some() && before != Some(from) && at < self.balloons.tied {
+            self.let_go(from, at, ctx);
             return;
         }
-        let before = self.balloons.holder.replace(from);
-        let last = self.balloons.last.unwrap_or(ctx.now);
-        match before {
-            Some(before) if before == self.me => {
-                self.balloons.held.remove(&before);
-            }
-            Some(before) => ctx.send(before, Message::Untie(last)),
-            None => {}
+        self.balloons.holder = Some(from);
+        self.balloons.tied = self.balloons.tied.max(at);
+        if let Some(before) = before.filter(|&before| before != from) {
+            self.let_go(before, last, ctx);
         }
         // It was tied while the job that it was left by ended.
         if self.balloons.told.is_none() {
             self.untie_ours(ctx);
+        }
+    }
+
+    /// Unties ours, up to the one of then, from who holds it.
+    fn let_go(&mut self, holder: NodeId, at: Time, ctx: &mut Ctx<'_, Can>) {
+        if holder == self.me {
+            self.on_untie(holder, at);
+        } else {
+            ctx.send(holder, Message::Untie(at));
         }
     }
 

@@ -159,9 +159,9 @@ pub enum Message {
     /// What is left of a machine; goes to the owner of the point. Answered by [`Message::Tied`].
     #[n(5)]
     Tie(#[n(0)] Shared<Balloon>, #[n(1)] u16),
-    /// Your balloon is here.
+    /// Your balloon of then is here.
     #[n(6)]
-    Tied,
+    Tied(#[n(0)] Time),
     /// My balloon is no longer at yours; with the time of the last that was.
     #[n(7)]
     Untie(#[n(0)] Time),
@@ -212,7 +212,7 @@ impl protocol::Message for Message {
             Message::Update(..) => 3,
             Message::Grant(_) => 4,
             Message::Tie(..) => 5,
-            Message::Tied => 6,
+            Message::Tied(_) => 6,
             Message::Untie(_) => 7,
             Message::Leap { .. } => 8,
             Message::Landed { .. } => 9,
@@ -227,7 +227,7 @@ impl protocol::Message for Message {
             Message::Join { .. }
             | Message::Taken
             | Message::Grant(_)
-            | Message::Tied
+            | Message::Tied(_)
             | Message::Untie(_)
             | Message::Leap { .. } => SHORT_BYTES,
         }
@@ -240,8 +240,11 @@ impl protocol::Message for Message {
             Message::Update(update, _) => update.peers.iter().for_each(|peer| mention(peer.node)),
             Message::Tie(balloon, _) => mention(balloon.node),
             Message::Landed { next, .. } => next.iter().for_each(|peer| mention(peer.node)),
-            Message::Taken | Message::Grant(_) | Message::Tied | Message::Untie(_) | Message::Leap { .. } => {
-            }
+            Message::Taken
+            | Message::Grant(_)
+            | Message::Tied(_)
+            | Message::Untie(_)
+            | Message::Leap { .. } => {}
         }
     }
 }

@@ -173,7 +173,7 @@ impl Secondary {
                 // Nothing is tied to what is left, and no ways lead there for long.
                 SecondaryMessage::Zones(
                     Message::Tie(..)
-                    | Message::Tied
+                    | Message::Tied(_)
                     | Message::Untie(_)
                     | Message::Leap { .. }
                     | Message::Landed { .. },
@@ -363,9 +363,9 @@ impl Hosts<Can> for Secondary {
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng;
-    use shoal_model::machine::Machine;
-    use shoal_model::{Resources, Time};
+    use shoal_model::Time;
 
+    use super::super::tests::vitals;
     use super::super::{Claim, Zone};
     use super::*;
     use crate::protocol::{Chance, Out};
@@ -420,19 +420,6 @@ mod tests {
         (primary, Secondary::new(&config, ME))
     }
 
-    fn vitals(running: u32, left: u32) -> Vitals {
-        Vitals {
-            machine: Shared::new(Machine::with_capacity(Resources::cores(4))),
-            residual: Resources::cores(left),
-            running,
-            waiting: 0,
-            bar: 0,
-            load: [0; 4],
-            required: 0,
-            backlog: None,
-        }
-    }
-
     fn heard(
         secondary: &mut Secondary,
         primary: &Can,
@@ -471,7 +458,7 @@ mod tests {
             SecondaryMessage::Enter(Some(OTHER)),
             SecondaryMessage::Zones(Message::Grant(Box::new(claim))),
             SecondaryMessage::Zones(Message::Welcome { claim: Box::new(claim), around: Vec::new() }),
-            SecondaryMessage::Zones(Message::Tied),
+            SecondaryMessage::Zones(Message::Tied(Time::ZERO)),
             SecondaryMessage::Zones(Message::Untie(Time::NEVER)),
             SecondaryMessage::Hold { node: OTHER, open: false, hops: u16::MAX },
         ];

@@ -1,7 +1,8 @@
 //! Laws of zones, and a CAN among a few nodes; large ones are the simulator's.
 
 use proptest::prelude::*;
-use shoal_model::{NodeId, Span};
+use shoal_model::machine::Machine;
+use shoal_model::{NodeId, Resources, Span};
 
 use super::*;
 use crate::testing::{World, cases};
@@ -138,6 +139,20 @@ fn joined(nodes: u64, setup: Setup) -> World<Can> {
     world
 }
 
+/// A machine of four cores on which so many jobs run and so many cores are left.
+pub(super) fn vitals(running: u32, left: u32) -> Vitals {
+    Vitals {
+        machine: Shared::new(Machine::with_capacity(Resources::cores(4))),
+        residual: Resources::cores(left),
+        running,
+        waiting: 0,
+        bar: 0,
+        load: [0; 4],
+        required: 0,
+        backlog: None,
+    }
+}
+
 fn zones(world: &World<Can>, nodes: impl Iterator<Item = u64>) -> Vec<Zone> {
     nodes.flat_map(|node| world.core(NodeId(node)).claims().iter().map(|claim| claim.zone)).collect()
 }
@@ -191,4 +206,39 @@ fn nonsense_is_dropped() {
     tell(&mut world, Message::Join { newcomer: NodeId(77), point: [u32::MAX; 6], hops: 0 });
     world.run_for(Span::from_secs(60));
     assert_eq!(zones(&world, 1..=4), before);
+}
+
+#[test]
+fn word_of_an_older_balloon_that_comes_late_lets_that_one_go_and_not_the_newer() {
+    const ME: NodeId = NodeId(1);
+    const LATE: NodeId = NodeId(2);
+    const NEXT: NodeId = NodeId(3);
+    let config = Config { residue: Residue::Balloon, period_ms: 10_000, ..Config::default() };
+    let mut world = World::<Can>::new(3, Setup { config, point: Some([5; 6]) }, DELAY);
+    world.run_for(Span::from_secs(3));
+    let [older, newer] = [3, 2].map(|left| {
+        world.run_for(Span::from_secs(1));
+        world.speak(ME, |can, ctx| {
+            can.describe(vitals(1, left));
+            can.move_balloon(ctx);
+        });
+        world.now()
+    });
+    let mut tied = |from, at| {
+        let said = world.sent().len();
+        world.tell(ME, Input::Message { from, message: Message::Tied(at) });
+        let untied: Vec<(NodeId, Time)> = world.sent()[said..]
+            .iter()
+            .filter_map(|sent| match sent.message {
+                Message::Untie(at) => Some((sent.to, at)),
+                _ => None,
+            })
+            .collect();
+        (untied, world.core(ME).balloon_holder(), world.core(ME).balloons().count())
+    };
+    assert_eq!(tied(LATE, older), (vec![(LATE, older)], Some(ME), 1), "the newer one is ours, and here");
+    assert_eq!(tied(LATE, newer + Span::from_secs(9)), (vec![], Some(ME), 1), "there was never such a one");
+    assert_eq!(tied(NEXT, newer), (vec![], Some(NEXT), 0), "it was passed on, and is no longer here");
+    assert_eq!(tied(LATE, older), (vec![(LATE, older)], Some(NEXT), 0));
+    assert_eq!(tied(LATE, newer), (vec![(NEXT, newer)], Some(LATE), 0));
 }
