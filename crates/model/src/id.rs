@@ -1,5 +1,6 @@
 //! Names of things: nodes, jobs, and what tells two attempts at one job apart.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,9 +21,22 @@ pub struct NodeId(#[n(0)] pub u64);
 ///
 /// 128 bits: nobody can make an envelope for somebody else's id. Who spends 2^64 hashes can make two *own*
 /// envelopes with one id, and gains nothing, since the first one stored is the job.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 #[cbor(transparent)]
 pub struct JobId(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
+
+/// As bytes are compared, but as one number: maps of jobs are looked into for nearly everything.
+impl Ord for JobId {
+    fn cmp(&self, other: &JobId) -> Ordering {
+        u128::from_be_bytes(self.0).cmp(&u128::from_be_bytes(other.0))
+    }
+}
+
+impl PartialOrd for JobId {
+    fn partial_cmp(&self, other: &JobId) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 /// Tells this hash from every other use of BLAKE3.
 const ELEMENT_CONTEXT: &str = "shoal 2026-11-15 job of an array v1";
@@ -185,6 +199,19 @@ mod tests {
         }
         let job = JobId([0xab; 16]);
         assert_eq!(job.to_string().parse(), Ok(job));
+    }
+
+    #[test]
+    fn jobs_are_in_the_order_of_their_bytes() {
+        let seven = JobId([7; 16]);
+        for (first, second) in (0..16).flat_map(|first| (first..16).map(move |second| (first, second))) {
+            // What comes first counts, whatever comes after it.
+            for (one, other) in [(6, 8), (8, 6), (0, 255), (255, 0), (7, 7)] {
+                let mut job = seven;
+                (job.0[second], job.0[first]) = (other, one);
+                assert_eq!(job.cmp(&seven), job.0.cmp(&seven.0), "{job}");
+            }
+        }
     }
 
     #[test]

@@ -68,6 +68,11 @@ impl Clock {
         Clock { pieces: Some(course.pieces.into_boxed_slice()) }
     }
 
+    /// Whether it is known to show the world's time, always.
+    pub fn is_true(&self) -> bool {
+        self.pieces.is_none()
+    }
+
     /// What the clock reads at this instant of the world.
     pub fn local(&self, world: Time) -> Time {
         let Some(pieces) = &self.pieces else { return world };

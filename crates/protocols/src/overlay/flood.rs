@@ -10,18 +10,30 @@ use crate::protocol::Chance;
 pub const SEEN_MAX: usize = 128;
 
 /// The floods that were handled lately.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+///
+/// Those whose numbers end in the same eight bits form a chain, from the newest to the oldest: most are as short as one, so a
+/// word that comes by is compared with one number or two, and not with all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
-    /// Of each the last bits, in whole blocks, a cache line each: many words that come by have been heard before, from
-    /// somebody else, and these tell where to look.
-    tags: [[u16; BLOCK]; SEEN_MAX / BLOCK],
+    /// Where the newest flood of each chain lies; or somebody of another chain who has taken its place.
+    newest: [u8; CHAINS],
+    /// Where the one before each in its chain lies. What has been written over since is newer than whoever points at it.
+    before: [u8; SEEN_MAX],
     /// Numbers of floods, round and round.
     floods: Vec<u64>,
     next: usize,
 }
 
-/// Tags that are compared at once, without a branch for each.
-const BLOCK: usize = 32;
+const CHAINS: usize = 256;
+/// The end of a chain.
+const NOWHERE: u8 = u8::MAX;
+const _: () = assert!(SEEN_MAX <= NOWHERE as usize);
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen { newest: [NOWHERE; CHAINS], before: [NOWHERE; SEEN_MAX], floods: Vec::new(), next: 0 }
+    }
+}
 
 impl Seen {
     /// Takes note of a flood; false if it was noted before.
@@ -29,37 +41,40 @@ impl Seen {
         if self.remembers(flood) {
             return false;
         }
-        let place = if self.floods.len() < SEEN_MAX {
-            let place = self.floods.len();
-            self.floods.push(flood);
-            place
-        } else {
-            let place = self.next;
-            self.floods[place] = flood;
-            self.next = (place + 1) % SEEN_MAX;
-            place
-        };
-        self.tags[place / BLOCK][place % BLOCK] = flood as u16;
+        let place = self.next;
+        match self.floods.get_mut(place) {
+            Some(oldest) => *oldest = flood,
+            None => self.floods.push(flood),
+        }
+        self.next = (place + 1) % SEEN_MAX;
+        let newest = &mut self.newest[flood as usize % CHAINS];
+        self.before[place] = *newest;
+        *newest = place as u8;
         true
     }
 
     fn remembers(&self, flood: u64) -> bool {
-        let tag = flood as u16;
-        let is_here = |block: usize| {
-            let tags = &self.tags[block];
-            let may = tags.iter().fold(false, |found, &known| found | (known == tag));
-            // The numbers lie elsewhere: only those are looked at whose tag is the same.
-            may && (0..BLOCK)
-                .any(|place| tags[place] == tag && self.floods.get(block * BLOCK + place) == Some(&flood))
-        };
-        // What was heard before was mostly heard just now.
-        let last = (self.floods.len() + self.next).saturating_sub(1) / BLOCK;
-        (0..self.tags.len()).map(|back| (last + self.tags.len() - back) % self.tags.len()).any(is_here)
+        let age = |place: u8| (self.next + SEEN_MAX - 1 - usize::from(place)) % SEEN_MAX;
+        let mut place = self.newest[flood as usize % CHAINS];
+        let mut older_than = None;
+        // A chain ends where it leads to somebody newer or of another chain, who has taken the place of one that is forgotten.
+        while let Some(&known) = self.floods.get(usize::from(place))
+            && (known ^ flood).is_multiple_of(CHAINS as u64)
+            && older_than.is_none_or(|newer| age(place) > newer)
+        {
+            if known == flood {
+                return true;
+            }
+            older_than = Some(age(place));
+            place = self.before[usize::from(place)];
+        }
+        false
     }
 
-    /// Reads what the next word will be compared with.
+    /// Reads where to look for what the next word will be compared with.
     pub fn glance(&self) -> u64 {
-        self.tags.iter().fold(0, |seen, tags| seen ^ u64::from(tags[0]))
+        let lines = self.newest.as_chunks::<64>().0;
+        lines.iter().fold(0, |seen, line| seen ^ u64::from(line[0]))
     }
 
     /// How many are remembered.
@@ -131,13 +146,16 @@ mod tests {
     proptest! {
         #![proptest_config(cases(200))]
 
-        /// Against a plain list; few numbers, so that many come again, and some with the same last bits.
+        /// Against a plain list; few numbers, so that many come again, with the same last bits as few or many others.
         #[test]
-        fn the_last_floods_are_remembered_and_no_others(floods in prop::collection::vec((0u64..150, 0u64..2), 0..800)) {
+        fn the_last_floods_are_remembered_and_no_others(
+            floods in prop::collection::vec((any::<u64>(), any::<u64>()), 0..800),
+            (ends, above) in prop::sample::select(vec![(150, 2), (3, 90), (256, 1), (40, 9)]),
+        ) {
             let mut seen = Seen::default();
             let mut naive: Vec<u64> = Vec::new();
-            for (number, above) in floods {
-                let flood = above << 32 | number;
+            for (number, high) in floods {
+                let flood = high % above << 32 | number % ends;
                 let new = !naive.contains(&flood);
                 prop_assert_eq!(seen.note(flood), new);
                 if new {

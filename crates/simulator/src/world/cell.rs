@@ -25,8 +25,11 @@ pub(super) struct Outside<P: Protocol> {
     /// Counts the node's lives; timers and outcomes of an earlier one are void.
     pub life: u32,
     pub up: bool,
-    /// What few machines of a large world need.
-    pub rare: Option<Box<Rare<P>>>,
+    /// Whether the rest needs no look: the clock shows the world's time, and effects leave as soon as they are asked for. To
+    /// look there for each input, though it lies elsewhere in memory, costs a tenth of a run.
+    plain: bool,
+    /// The rest: of machines that have saved, acted or suffered something.
+    rare: Option<Box<Rare<P>>>,
 }
 
 /// What a machine has once it saves, acts or suffers something.
@@ -96,13 +99,47 @@ impl<P: Protocol> Rare<P> {
 }
 
 impl<P: Protocol> Outside<P> {
+    pub fn new(luck: Chance, clock: Option<Clock>) -> Outside<P> {
+        let rare = clock.map(|clock| Box::new(Rare { clock, ..Rare::default() }));
+        Outside { luck, count: 0, life: 0, up: false, plain: false, rare }
+    }
+
+    /// What may be changed of the rest; made if there is none.
     pub fn rare(&mut self) -> &mut Rare<P> {
+        self.plain = false;
         self.rare.get_or_insert_default()
     }
 
+    /// The rest, if there is any.
+    pub fn rare_if_any(&self) -> Option<&Rare<P>> {
+        self.rare.as_deref()
+    }
+
+    /// The rest, if there is any, to be changed.
+    pub fn rare_if_any_mut(&mut self) -> Option<&mut Rare<P>> {
+        self.plain = false;
+        self.rare.as_deref_mut()
+    }
+
+    /// The same, if something in it may bear on what the node reads or asks for.
+    pub fn peculiar(&mut self) -> Option<&mut Rare<P>> {
+        if self.plain { None } else { self.rare.as_deref_mut() }
+    }
+
+    /// Finds out whether the rest can be left alone from here on.
+    pub fn look(&mut self) {
+        self.plain = self.plain
+            || self.rare_if_any().is_none_or(|rare| rare.clock.is_true() && rare.lets_out_at_once());
+    }
+
     /// The node's clock, read at a time of the world.
-    pub fn local(&self, world: Time) -> Time {
-        self.rare.as_ref().map_or(world, |rare| rare.clock.local(world))
+    pub fn local(&mut self, world: Time) -> Time {
+        self.peculiar().map_or(world, |rare| rare.clock.local(world))
+    }
+
+    /// When the node's clock will read that.
+    pub fn world_at_local(&mut self, local: Time) -> Time {
+        self.peculiar().map_or(local, |rare| rare.clock.world_at_local(local))
     }
 
     pub fn next_count(&mut self) -> u32 {

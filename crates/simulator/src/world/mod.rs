@@ -29,7 +29,7 @@ use crate::network::Network;
 use crate::streams::{Purpose, stream};
 use crate::timetable::Timetable;
 pub use cell::Executor;
-use cell::{Cell, Outside, Rare};
+use cell::{Cell, Outside};
 use shard::{Shard, Turn, node_id};
 
 /// Machines that run nodes in virtual time.
@@ -155,8 +155,7 @@ where
             let stream = |purpose| stream(setup.seed, purpose, u64::from(index));
             let luck = stream(Purpose::Carriage);
             let clock = setup.clocks.get(&(index as usize)).cloned();
-            let rare = clock.map(|clock| Box::new(Rare { clock, ..Rare::default() }));
-            let outside = Outside { luck, count: 0, life: 0, up: false, rare };
+            let outside = Outside::new(luck, clock);
             shards[(index % threads) as usize].cells.push(Cell {
                 core,
                 chance: stream(Purpose::Node),
@@ -213,7 +212,7 @@ where
 
     /// What a machine has durably saved; none if it never had reason to.
     pub fn disk(&self, node: NodeId) -> Option<&BTreeMap<KeyOf<P>, P::Record>> {
-        self.cell(node).outside.rare.as_ref().map(|rare| &rare.disk)
+        self.cell(node).outside.rare_if_any().map(|rare| &rare.disk)
     }
 
     /// Whether what nodes report and do is kept.

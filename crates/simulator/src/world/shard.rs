@@ -237,10 +237,11 @@ impl<P: Protocol> Engine<P> {
     fn input(&mut self, cell: &mut Cell<P>, now: Time, local: u32, input: Input<P>) {
         let index = self.index(local);
         let Cell { core, chance, outside } = cell;
+        outside.look();
         let read = outside.local(now);
         let mut effects = Effects { engine: self, outside, now, local, index };
         core.handle(input, &mut Ctx::new(read, node_id(index), chance, &mut effects));
-        if cell.outside.rare.as_ref().is_some_and(|rare| rare.effects_left == Some(0)) {
+        if cell.outside.peculiar().is_some_and(|rare| rare.effects_left == Some(0)) {
             self.crash(cell, now, local);
         }
     }
@@ -265,11 +266,9 @@ impl<P: Protocol> Engine<P> {
                 }
             }
             Turn::Done(life, outcome) => {
-                let executor = cell.outside.rare.as_mut().and_then(|rare| rare.executor.as_mut());
-                if cell.outside.up
-                    && cell.outside.life == life
-                    && executor.is_none_or(|executor| executor.holds(now, &outcome))
-                {
+                let lives = cell.outside.up && cell.outside.life == life;
+                let executor = cell.outside.rare_if_any_mut().and_then(|rare| rare.executor.as_mut());
+                if lives && executor.is_none_or(|executor| executor.holds(now, &outcome)) {
                     self.see(now, local, Saw::Done(outcome.clone()));
                     self.input(cell, now, local, Input::Done(outcome));
                 }
@@ -284,7 +283,7 @@ impl<P: Protocol> Engine<P> {
         }
         cell.outside.up = false;
         cell.outside.life += 1;
-        if let Some(rare) = &mut cell.outside.rare {
+        if let Some(rare) = cell.outside.rare_if_any_mut() {
             rare.waiting.clear();
             rare.executor = None;
             rare.effects_left = None;
@@ -297,7 +296,7 @@ impl<P: Protocol> Engine<P> {
         self.crash(cell, now, local);
         cell.outside.up = true;
         let id = node_id(self.index(local));
-        let records = cell.outside.rare.iter().flat_map(|rare| rare.disk.values().cloned());
+        let records = cell.outside.rare_if_any().into_iter().flat_map(|rare| rare.disk.values().cloned());
         cell.core = P::restore(&(self.setup.configure)(id), id, records);
         self.see(now, local, Saw::Restart);
         self.input(cell, now, local, Input::Boot);
@@ -378,7 +377,7 @@ struct Effects<'a, P: Protocol> {
 impl<P: Protocol> Effects<'_, P> {
     /// Whether the machine lives to see this effect; counts down to a crash in the middle of a batch.
     fn alive(&mut self) -> bool {
-        let Some(left) = self.outside.rare.as_mut().and_then(|rare| rare.effects_left.as_mut()) else {
+        let Some(left) = self.outside.peculiar().and_then(|rare| rare.effects_left.as_mut()) else {
             return true;
         };
         let alive = *left > 0;
@@ -388,7 +387,7 @@ impl<P: Protocol> Effects<'_, P> {
 
     /// Queues an effect behind the writes that are not durable yet; gives it back if there are none.
     fn after_writes(&mut self, waiting: Waiting<P>) -> Option<Waiting<P>> {
-        match self.outside.rare.as_deref_mut() {
+        match self.outside.peculiar() {
             Some(rare) if !rare.waiting.is_empty() => {
                 rare.waiting.push_back(waiting);
                 None
@@ -480,7 +479,7 @@ impl<P: Protocol> Effects<'_, P> {
 
 impl<P: Protocol> Out<P> for Effects<'_, P> {
     fn send(&mut self, to: NodeId, message: P::Message) {
-        if self.outside.rare.as_ref().is_none_or(|rare| rare.lets_out_at_once()) {
+        if self.outside.peculiar().is_none_or(|rare| rare.lets_out_at_once()) {
             self.post(to, message);
         } else if self.alive()
             && let Some(now) = self.after_writes(Waiting::Send { to, message })
@@ -491,7 +490,7 @@ impl<P: Protocol> Out<P> for Effects<'_, P> {
 
     fn wake(&mut self, at: Time, timer: P::Timer) {
         // A timer never leaves the machine, so it waits for no write.
-        let at = self.outside.rare.as_ref().map_or(at, |rare| rare.clock.world_at_local(at));
+        let at = self.outside.world_at_local(at);
         let alarm = Alarm { life: self.outside.life, count: self.outside.next_count(), timer };
         let place = self.engine.alarms.put(alarm);
         self.engine.put(at.max(self.now), self.local, place << 2 | ALARM);
