@@ -228,6 +228,53 @@ fn scenarios_that_make_no_sense_are_refused_by_file_line_and_field() {
     assert!(error.starts_with("error: other.toml: cannot be read"), "{error}");
 }
 
+/// Jobs with profiles, for some machines.
+const PROFILED: &str = "\
+nodes = 12
+start = \"join\"
+length = \"20000s\"
+
+[overlay]
+kind = \"blatant-s\"
+
+[recipe]
+name = \"aria\"
+rounds = 2
+
+[workload]
+kind = \"aria\"
+jobs = 5
+first_secs = 600
+gap_secs = 10
+";
+
+#[test]
+fn jobs_for_which_no_machine_will_do_are_named_before_the_run() {
+    let home = home(&format!(
+        "{PROFILED}[[machines]]\narchitecture = \"sparc\"\ncapacity = {{ cores = 1, memory = \"1GiB\" }}\n"
+    ));
+    let said = refused(home.path(), &["sim", "run", "s.toml"]);
+    assert!(said.contains("s.toml") && said.contains("workload"), "{said}");
+    assert!(said.contains("no machine of the grid will do for job"), "{said}");
+    assert!(said.contains("needs"), "{said}");
+}
+
+#[test]
+fn nodes_that_never_meet_are_given_as_the_reason() {
+    let scenario = PROFILED.replace("start = \"join\"", "start = \"join\"\nprofiles = \"aria\"");
+    let home = home(&format!(
+        "{scenario}[network]\nlatency = {{ model = \"constant\", delay_ms = 1.0 }}\nloss = 1.0\n"
+    ));
+    let output = run_to(home.path(), "out", &[]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let reason = "no other node is known here, and this one will not do: is it connected to the grid?";
+    let summary: serde_json::Value =
+        serde_json::from_slice(&fs::read(home.path().join("out/summary.json")).unwrap()).unwrap();
+    let (alone, no_place) = (&summary["reasons"][reason], &summary["no_place"]);
+    assert!(alone.as_u64() > Some(0) && alone == no_place, "{summary}");
+    assert!(said.contains("not taken") && said.contains("no other node is known here"), "{said}");
+}
+
 #[test]
 fn files_of_hosts_with_wrong_columns_are_refused_by_line() {
     let with =

@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use shoal_model::{NodeId, Span, Time};
+use shoal_protocols::overlay;
 use shoal_protocols::overlay::blatant_s::{self, BlatantS, Command};
 use shoal_protocols::{Never, Protocol};
 
 use crate::clock::Clock;
+use crate::graph::Graph;
 use crate::grid::JOIN_GAP;
 use crate::network::{self, Network, latency};
 use crate::world::{Executor, Setup, Traffic, World};
@@ -38,7 +40,24 @@ pub struct Settled {
     pub traffic: BTreeMap<&'static str, Traffic>,
 }
 
+impl Settled {
+    /// The sizes of the parts that hang together, greatest first: one, if all do.
+    pub fn parts(&self) -> Vec<usize> {
+        let nodes: Vec<NodeId> = (1..=self.links.len() as u64).map(NodeId).collect();
+        Graph::among(&nodes, |node| self.links[node.0 as usize - 1].iter().copied()).components()
+    }
+}
+
 type Key = (usize, u64, String);
+
+/// The overlay that ants build for those who will use this one: BLATANT-S as it is set, or as it is for any other.
+pub fn settle_for(nodes: usize, seed: u64, overlay: &overlay::Config) -> Arc<Settled> {
+    let config = match overlay {
+        overlay::Config::BlatantS(config) => *config,
+        overlay::Config::Cyclon(_) | overlay::Config::Can(_) => Default::default(),
+    };
+    settle(nodes, seed, config)
+}
 
 /// The overlay that ants build with these settings.
 pub fn settle(nodes: usize, seed: u64, config: blatant_s::Config) -> Arc<Settled> {

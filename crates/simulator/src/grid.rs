@@ -10,7 +10,7 @@ use shoal_protocols::overlay::can::{self, Can};
 use shoal_protocols::scheduling::asap::Tally;
 use shoal_protocols::{Protocol, Shared};
 
-use crate::ants::settle;
+use crate::ants::settle_for;
 use crate::clock::Clock;
 use crate::faults::{self, Disk, Fault, Plan};
 use crate::network::{self, Network};
@@ -242,11 +242,7 @@ impl<P: NodeLike> Grid<P> {
     }
 
     fn meet_by_ants(&mut self, nodes: usize, overlay: &overlay::Config, seed: u64) {
-        let config = match overlay {
-            overlay::Config::BlatantS(config) => *config,
-            overlay::Config::Cyclon(_) | overlay::Config::Can(_) => Default::default(),
-        };
-        let settled = settle(nodes, seed, config);
+        let settled = settle_for(nodes, seed, overlay);
         for index in 0..nodes {
             self.world.boot(Time::ZERO, node_id(index));
         }

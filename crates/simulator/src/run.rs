@@ -6,9 +6,11 @@
 use std::num::NonZeroU32;
 
 use rand::RngExt;
+use shoal_model::matching::{Needs, matches, mismatches};
 use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Span, Thousandths, Time};
 use shoal_protocols::node::{Node, config};
 
+use crate::ants;
 use crate::checks::{Bounds, Checks, Violation, Watcher};
 use crate::grid::{self, Grid, NodeLike};
 use crate::measures::{Measures, Outcome, Submission};
@@ -103,6 +105,7 @@ impl<P: NodeLike> Run<P> {
     /// The same with these jobs in place of the scenario's own.
     pub fn with_jobs(scenario: &Scenario, mut workload: Workload, threads: usize) -> Result<Run<P>, Error> {
         check_widths(scenario, &workload)?;
+        check_connected(scenario)?;
         let zero = Time::ZERO + scenario.warm_up;
         let leads = match scenario.slots {
             Some(slots) => slots.cut(&mut workload),
@@ -115,6 +118,9 @@ impl<P: NodeLike> Run<P> {
             let begin = scenario.slots.map(|_| due);
             let profile = workload.profiles.get(number as usize).map(|profile| (profile, zero));
             let envelope = envelope(number, job, begin, profile, scenario)?;
+            if profile.is_some() {
+                check_needs(scenario, job.id, envelope.job())?;
+            }
             submissions.push(Submission {
                 job: envelope.id(),
                 number: job.id,
@@ -230,6 +236,38 @@ pub(crate) fn check_widths(scenario: &Scenario, workload: &Workload) -> Result<(
             Err(scenario.places.error("workload", what))
         }
     }
+}
+
+/// Nodes that the ants left apart would never hear of each other's jobs.
+fn check_connected(scenario: &Scenario) -> Result<(), Error> {
+    if scenario.start != grid::Start::Ants {
+        return Ok(());
+    }
+    let settled = ants::settle_for(scenario.nodes, scenario.seed, &scenario.overlay);
+    apart(&settled.parts()).map_or(Ok(()), |what| Err(scenario.places.error("start", what)))
+}
+
+/// What to say of an overlay in several parts.
+fn apart(parts: &[usize]) -> Option<String> {
+    let (largest, rest) = parts.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    Some(format!(
+        "the overlay does not hang together: the ants left {} parts, the largest of {largest} nodes; give `overlay.alpha` or `overlay.ant_hops` more, or take `start = \"graph\"`",
+        rest.len() + 1
+    ))
+}
+
+/// A job for which no machine will do would be looked for in vain.
+fn check_needs(scenario: &Scenario, id: i64, job: &Job) -> Result<(), Error> {
+    let needs = Needs::of(job, LIMIT_DEFAULT);
+    if scenario.machines.iter().any(|machine| matches(&needs, machine)) {
+        return Ok(());
+    }
+    let nearest = scenario.machines.iter().min_by_key(|machine| mismatches(&needs, machine).count());
+    let lacks = nearest.into_iter().flat_map(|machine| mismatches(&needs, machine));
+    let lacks: Vec<String> = lacks.map(|mismatch| mismatch.to_string()).collect();
+    let what =
+        format!("no machine of the grid will do for job {id}: for the nearest it {}", lacks.join(", "));
+    Err(scenario.places.error("workload", what))
 }
 
 /// A job as its user submits it: it takes a core of each node.

@@ -335,6 +335,7 @@ impl Node {
                 | Stuck::Excluded { .. }
                 | Stuck::Infeasible { .. }
                 | Stuck::Outrun
+                | Stuck::Alone
                 | Stuck::NoOffer { .. },
                 Some(&(_, why)),
             ) => Stuck::Denied { nodes: owned.denied.len() as u32, why },

@@ -220,6 +220,9 @@ pub enum Stuck {
         /// How often it was asked for.
         rounds: u32,
     },
+    /// There was nobody to ask.
+    #[error("no other node is known here, and this one will not do: is it connected to the grid?")]
+    Alone,
     /// It is not to start yet.
     #[error("it is not to start before {begin}")]
     NotYet {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
 use shoal_protocols::node::{Action, End, Event, Outcome as Exited, Task};
+use shoal_protocols::scheduling::Stuck;
 
 pub use course::{Bin, Course};
 pub use record::{Record, State};
@@ -76,6 +77,8 @@ struct Watched {
     /// The placement that stands, or stood last.
     epoch: Option<Epoch>,
     attempts: BTreeMap<Epoch, Attempt>,
+    /// Why it had no place, as last told.
+    why: Option<Stuck>,
     end: Option<(Time, State)>,
 }
 
@@ -197,8 +200,8 @@ impl Measures {
                 };
                 self.end(at, *job, state);
             }
-            Event::Waiting(..)
-            | Event::Held(..)
+            Event::Waiting(job, why) => self.with(*job, |job| job.why = Some(*why)),
+            Event::Held(..)
             | Event::Unplaced { .. }
             | Event::Denied { .. }
             | Event::Started(..)
@@ -266,6 +269,7 @@ impl Watched {
             placements: 0,
             epoch: None,
             attempts: BTreeMap::new(),
+            why: None,
             end: None,
         }
     }
@@ -304,6 +308,7 @@ impl Watched {
             nodes: self.standing().map(|attempt| attempt.nodes.clone()).unwrap_or_default(),
             placements: self.placements,
             skew: start.zip(first).map_or(Span::ZERO, |(start, first)| start.since(first)),
+            why: self.why.filter(|_| state == State::NoPlace).map(|why| why.to_string()),
             state,
         }
     }

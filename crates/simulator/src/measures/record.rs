@@ -35,6 +35,8 @@ pub struct Record {
     pub placements: u32,
     /// How long after the first of its members the last one started.
     pub skew: Span,
+    /// Of a job for which no place was found: why.
+    pub why: Option<String>,
     /// How far it came.
     pub state: State,
 }
@@ -67,6 +69,23 @@ pub enum State {
 }
 
 impl Record {
+    /// Why nobody would have it, in the words that its user gets.
+    pub fn reason(&self) -> Option<&str> {
+        match &self.state {
+            State::Refused(why) => Some(why),
+            State::NoPlace => self.why.as_deref(),
+            State::Unaccepted
+            | State::Waiting
+            | State::Running
+            | State::Finished
+            | State::Failed(..)
+            | State::Lost
+            | State::Cancelled
+            | State::Expired
+            | State::Unmet => None,
+        }
+    }
+
     /// From submission to start.
     pub fn wait(&self) -> Option<Span> {
         Some(self.start?.since(self.submit))

@@ -50,6 +50,8 @@ pub struct Summary {
     pub expired: usize,
     /// Jobs for which no place was found, and which were not to wait for one.
     pub no_place: usize,
+    /// Why jobs were not taken, or no place was found for them, and how many jobs it was for each reason.
+    pub reasons: BTreeMap<String, usize>,
     /// Jobs that ran when the run ended.
     pub running: usize,
     /// Jobs that waited when the run ended.
@@ -204,6 +206,10 @@ impl Frame {
             cancelled: count(|state| *state == State::Cancelled),
             expired: count(|state| *state == State::Expired),
             no_place: count(|state| *state == State::NoPlace),
+            reasons: jobs.iter().filter_map(Record::reason).fold(BTreeMap::new(), |mut reasons, why| {
+                *reasons.entry(why.to_owned()).or_default() += 1;
+                reasons
+            }),
             running: count(|state| *state == State::Running),
             waiting: count(|state| *state == State::Waiting),
             unaccepted: count(|state| *state == State::Unaccepted),

@@ -1,12 +1,17 @@
 //! A run in a few lines of words and figures: what the terminal shows, and the top of the page.
 
+use std::cmp::Reverse;
+
 use crate::measures::{Spread, Summary};
 use crate::plot::{Unit, human};
+
+/// Reasons that are shown; all of them are in `summary.json`.
+const REASONS_SHOWN: usize = 3;
 
 /// Titles and what belongs to them.
 pub fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
     let Summary { scenario, recipe, nodes, seed, utilisation, promises, messages, .. } = summary;
-    vec![
+    let mut facts = vec![
         ("scenario", format!("{scenario}: recipe {recipe}, {nodes} nodes, seed {seed}")),
         ("workload", summary.workload.clone()),
         ("jobs", jobs(summary)),
@@ -35,7 +40,22 @@ pub fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
                 human(messages.bytes_per_node_per_s, Unit::Bytes)
             ),
         ),
-    ]
+    ];
+    if !summary.reasons.is_empty() {
+        let after_jobs = facts.iter().position(|(title, _)| *title == "jobs").map_or(0, |place| place + 1);
+        facts.insert(after_jobs, ("not taken", reasons(summary)));
+    }
+    facts
+}
+
+/// Why jobs had no place, the most frequent reasons first.
+fn reasons(summary: &Summary) -> String {
+    let mut reasons: Vec<(&String, &usize)> = summary.reasons.iter().collect();
+    reasons.sort_by_key(|&(_, &jobs)| Reverse(jobs));
+    let rest: usize = reasons.iter().skip(REASONS_SHOWN).map(|&(_, jobs)| jobs).sum();
+    let shown = reasons.iter().take(REASONS_SHOWN).map(|(why, jobs)| format!("{jobs}: {why}"));
+    let rest = (rest > 0).then(|| format!("{rest} for other reasons"));
+    shown.chain(rest).collect::<Vec<_>>().join("; ")
 }
 
 /// A share as percent.

@@ -148,6 +148,7 @@ mod tests {
             nodes: [4, 1, 9, 2].map(NodeId).to_vec(),
             placements: 1,
             skew: Span::ZERO,
+            why: None,
             state: State::Finished,
         }
     }

@@ -41,6 +41,8 @@ pub(super) struct Search {
     offers: Vec<(Cost, NodeId)>,
     /// Whether offers are still taken.
     open: bool,
+    /// Whether there was nobody to ask in this round.
+    alone: bool,
     /// Whether one that came late was taken in this round.
     had_late: bool,
     /// When the next round begins, while nobody is asked.
@@ -124,6 +126,7 @@ impl Aria {
             best_at: ctx.now,
             offers: Vec::new(),
             open: false,
+            alone: false,
             had_late: false,
             again_at: begin.unwrap_or(ctx.now),
             avoid,
@@ -197,6 +200,7 @@ impl Aria {
         }
         if let Some(search) = self.searches.get_mut(&job) {
             search.keep(own.map(|cost| (cost, ctx.me)));
+            search.alone = told.is_empty();
         }
         if told.is_empty() {
             self.close(job, round, ctx);
@@ -264,8 +268,10 @@ impl Aria {
     pub(super) fn next_offer(&mut self, job: JobId, ctx: &mut Ctx<'_, Aria>) {
         let Some(search) = self.searches.get_mut(&job) else { return };
         if search.offers.is_empty() {
-            let rounds = search.round;
-            let why = Stuck::NoOffer { rounds };
+            let why = match search.alone {
+                true => Stuck::Alone,
+                false => Stuck::NoOffer { rounds: search.round },
+            };
             if search.is_over(u32::from(self.config.rounds)) {
                 self.searches.remove(&job);
                 ctx.report(Event::GiveUp { job, why });
@@ -299,6 +305,7 @@ mod tests {
             best_at: Time::ZERO,
             offers: Vec::new(),
             open: false,
+            alone: false,
             had_late: false,
             again_at: Time::ZERO,
             avoid: BTreeSet::new(),

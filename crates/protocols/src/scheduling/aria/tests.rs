@@ -275,3 +275,20 @@ proptest! {
         prop_assert_eq!(before, here(&world));
     }
 }
+
+#[test]
+fn words_weigh_what_the_paper_says() {
+    use crate::protocol::Message as _;
+    let (job, epoch, cost) = (envelope(1).id(), Epoch(1), Cost(1));
+    let needs = Needs::new(Resources::cores(1), Span::from_mins(5));
+    let ask = Shared::new(Ask { from: OWNER, job, round: 1, needs, priority: 0, cost: None });
+    let brief = Shared::new(Brief { envelope: envelope(1), nodes: vec![ME], index: None });
+    let weights = [
+        Message::Request(ask.clone(), 1),
+        Message::Inform(ask, 1),
+        Message::Assign { job, epoch, brief, limit: Span::from_mins(5) },
+        Message::Accept { job, round: 1, informed: false, cost },
+    ]
+    .map(|message| message.bytes());
+    assert_eq!(weights, [1_024, 1_024, 1_024, 128]);
+}
