@@ -17,6 +17,8 @@ const DENSE_FROM: usize = 300;
 const INSET: f64 = 8.0;
 /// Lines of so few points are marked at each.
 const MARKED_MAX: usize = 40;
+/// Half the width of the ends of a whisker.
+const WHISKER: f64 = 2.5;
 /// So many marks are drawn as they are; of more, those are left out that others hide.
 const MARKS_MAX: usize = 2_000;
 const MARK_CELL: f64 = 3.5;
@@ -164,7 +166,8 @@ fn heights(layer: &Layer) -> Vec<f64> {
     match &layer.kind {
         Kind::Band { low } => tops.chain(low.iter().copied()).collect(),
         Kind::Upright => Vec::new(),
-        Kind::Line | Kind::Step | Kind::Points | Kind::Bars | Kind::Rule => tops.collect(),
+        Kind::Bars => tops.chain(layer.whiskers.iter().flat_map(|&(_, low, high)| [low, high])).collect(),
+        Kind::Line | Kind::Step | Kind::Points | Kind::Rule => tops.collect(),
     }
 }
 
@@ -389,6 +392,15 @@ impl Plot<'_> {
             rectangle(left, top.min(ground), one.max(1.0), (top - ground).abs())
         };
         scene.area(highest.map(bar).collect(), ink(self.figure.series(number), layer), 0.85);
+        let whole = layer.whiskers.iter().filter(|(x, low, high)| {
+            [*x, *low, *high].iter().all(|one| one.is_finite()) && self.x.holds(*x) && low < high
+        });
+        let strokes = whole.flat_map(|&(x, low, high)| {
+            let x = self.x.at(x) - width / 2.0 + (before + 0.5) * one;
+            let end = |height: f64| vec![(x - WHISKER, y.at(height)), (x + WHISKER, y.at(height))];
+            [vec![(x, y.at(low)), (x, y.at(high))], end(low), end(high)]
+        });
+        scene.lines(strokes.collect(), Ink::Text, 1.0, None);
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Layer {
     pub points: Vec<(f64, f64)>,
     /// The axis that it is measured by.
     pub side: Side,
+    /// Of bars: from where to where their heights spread, each (x, low, high).
+    pub whiskers: Vec<(f64, f64, f64)>,
 }
 
 /// How a layer is drawn.
@@ -125,7 +127,7 @@ impl Figure {
 impl Layer {
     /// A layer on the left axis.
     pub fn new(name: impl Into<String>, kind: Kind, points: Vec<(f64, f64)>) -> Layer {
-        Layer { name: name.into(), kind, points, side: Side::Left }
+        Layer { name: name.into(), kind, points, side: Side::Left, whiskers: Vec::new() }
     }
 
     /// A line from point to point.
@@ -146,6 +148,11 @@ impl Layer {
     /// A bar for each point.
     pub fn bars(name: impl Into<String>, points: Vec<(f64, f64)>) -> Layer {
         Layer::new(name, Kind::Bars, points)
+    }
+
+    /// The same with a whisker on each bar: of each (x, low, high).
+    pub fn whiskers(self, whiskers: Vec<(f64, f64, f64)>) -> Layer {
+        Layer { whiskers, ..self }
     }
 
     /// What lies between two heights: of each (x, low, high).

@@ -8,13 +8,13 @@ use super::size::Size;
 use crate::reproduce::finding::Findings;
 use crate::reproduce::statistics::{Spread, mean};
 
-/// The seconds for which offers are waited for; less than two, and none from elsewhere would be in.
-pub const WAITS: [u32; 5] = [2, 10, 30, 60, 120];
+/// The seconds for which offers are waited for. Without any wait nobody but the initiator itself has offered; after two seconds
+/// all who are asked may have.
+pub const WAITS: [u32; 6] = [0, 2, 10, 30, 60, 120];
 /// The paper's.
 const WAIT: u32 = 60;
 /// The scenarios that are looked at with other waits.
 pub const WAITING: [&str; 6] = ["FCFS", "iFCFS", "Deadline", "iDeadline", "DeadlineH", "iDeadlineH"];
-const LIVE: [&str; 2] = ["Mixed", "iMixed"];
 /// The scenarios of which it is asked why jobs miss their deadlines all the same.
 const CAUSE: [&str; 4] = ["Deadline", "iDeadline", "DeadlineH", "iDeadlineH"];
 
@@ -73,8 +73,8 @@ impl Experiment {
                 WAITS.iter().flat_map(|&wait| each(&WAITING, seeds_of(wait, size), of_wait(wait))).collect()
             }
             Experiment::Live => {
-                let paper = each(&LIVE, size.seeds, Variant::Paper);
-                [paper, each(&LIVE, beside, Variant::Live)].concat()
+                let paper = each(&frozen(), size.seeds, Variant::Paper);
+                [paper, each(&frozen(), beside, Variant::Live)].concat()
             }
             Experiment::Cyclon => each(&scenes(), beside, Variant::Cyclon),
             Experiment::Central => each(&scenes(), size.seeds, Variant::Central),
@@ -107,7 +107,7 @@ impl Experiment {
 }
 
 /// The paper's own wait needs no runs of its own.
-fn of_wait(wait: u32) -> Variant {
+pub fn of_wait(wait: u32) -> Variant {
     if wait == WAIT { Variant::Paper } else { Variant::Wait(wait) }
 }
 
@@ -317,14 +317,24 @@ fn accept_wait(runs: &Runs, findings: &mut Findings) {
                 if deadlines { ("missed", Seen::missed) } else { ("completion", Seen::completion) };
             let values: Vec<f64> = seen.into_iter().map(of).collect();
             findings.figure(&format!("aria/accept_wait/{wait}s/{scene}/{name}"), &values);
+            if wait == 0 {
+                let unfinished: Vec<f64> =
+                    runs.varied(scene, of_wait(wait)).into_iter().map(Seen::unfinished).collect();
+                findings.figure(&format!("aria/accept_wait/{wait}s/{scene}/unfinished"), &unfinished);
+            }
         }
     }
+}
+
+/// The scenarios whose overlay is frozen once the ants are done.
+fn frozen() -> Vec<&'static str> {
+    scenes().into_iter().filter(|scene| !scene.ends_with("Expanding")).collect()
 }
 
 fn live(runs: &Runs, findings: &mut Findings) {
     let mut apart = Vec::new();
     let mut inside = Some(true);
-    for scene in LIVE {
+    for scene in frozen() {
         let live: Vec<f64> = runs.varied(scene, Variant::Live).into_iter().map(Seen::completion).collect();
         findings.figure(&format!("aria/beyond/live/{scene}/completion"), &live);
         let frozen = runs.each(scene, Seen::completion);

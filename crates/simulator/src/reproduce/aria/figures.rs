@@ -1,11 +1,10 @@
-//! The paper's figures with our data: means over seeds, with bands from the least to the most.
+//! The paper's figures with our data: means over seeds, with bands and whiskers from the least to the most.
 
-use super::case::Variant;
-use super::experiment::{Runs, WAITS, scenes};
+use super::experiment::{Runs, WAITS, of_wait, scenes};
 use super::seen::Seen;
 use crate::plot::{Axis, Figure, Layer, Unit};
 use crate::report::picture::Picture;
-use crate::reproduce::statistics::mean;
+use crate::reproduce::statistics::{Spread, mean};
 
 /// A figure of a run, and what it is called.
 type Named = (&'static str, fn(&Seen) -> f64);
@@ -172,11 +171,12 @@ fn bars(
     let x = Axis::new("scenario").names(scenes.iter().copied());
     let mut figure = Figure::new(title, x, Axis::new(label).unit(unit)).subtitle(on(runs));
     for (name, of) in figures {
-        let points = scenes.iter().enumerate().map(|(place, scene)| {
-            let values: Vec<f64> = runs.of(scene).into_iter().map(of).collect();
-            (place as f64, mean(&values).unwrap_or(f64::NAN))
-        });
-        figure = figure.with(Layer::bars(*name, points.collect()));
+        let values = |scene: &&'static str| runs.of(scene).into_iter().map(of).collect::<Vec<f64>>();
+        let places = || (0u32..).map(f64::from).zip(scenes.iter().map(values));
+        let means = places().map(|(place, values)| (place, mean(&values).unwrap_or(f64::NAN)));
+        let spreads = places().filter_map(|(place, values)| Some((place, Spread::of(&values)?)));
+        let whiskers = spreads.map(|(place, spread)| (place, spread.min, spread.max));
+        figure = figure.with(Layer::bars(*name, means.collect()).whiskers(whiskers.collect()));
     }
     figure
 }
@@ -190,17 +190,17 @@ fn waits(runs: &Runs) -> Option<Picture> {
     )
     .subtitle(on(runs));
     for scene in ["Deadline", "iDeadline", "DeadlineH", "iDeadlineH"] {
-        let points = WAITS.iter().filter_map(|&wait| {
-            let paper = runs.of(scene);
-            let seen = if wait == 60 { paper } else { runs.varied(scene, Variant::Wait(wait)) };
-            let missed: Vec<f64> = seen.into_iter().map(Seen::missed).collect();
-            Some((f64::from(wait), mean(&missed)?))
-        });
-        let points: Vec<(f64, f64)> = points.collect();
-        if points.len() < WAITS.len() {
-            return None;
+        let missed = |wait| runs.varied(scene, of_wait(wait)).into_iter().map(Seen::missed).collect();
+        let waits = WAITS.iter().map(|&wait| (f64::from(wait), missed(wait)));
+        let waits: Vec<(f64, Vec<f64>)> = waits.collect();
+        let means = waits.iter().map(|(wait, missed)| Some((*wait, mean(missed)?)));
+        let means: Vec<(f64, f64)> = means.collect::<Option<_>>()?;
+        let spreads = waits.iter().map(|(wait, missed)| Some((*wait, Spread::of(missed)?)));
+        if let Some(spreads) = spreads.collect::<Option<Vec<(f64, Spread)>>>() {
+            let band = spreads.into_iter().map(|(wait, spread)| (wait, spread.min, spread.max));
+            figure = figure.with(Layer::band(format!("{scene}, all seeds"), band));
         }
-        figure = figure.with(Layer::line(scene, points));
+        figure = figure.with(Layer::line(scene, means));
     }
     let caption = "The paper leaves the wait open; its own counts are 187, 4, 236 and 59.";
     Some(Picture::figure("accept-wait", caption, figure))

@@ -67,6 +67,11 @@ impl Seen {
         self.jobs.iter().filter(late).count() as f64
     }
 
+    /// Jobs that did not end.
+    pub fn unfinished(&self) -> f64 {
+        self.jobs.iter().filter(|job| job.end.is_none()).count() as f64
+    }
+
     /// What jobs in time had to spare.
     pub fn lateness(&self) -> f64 {
         self.mean_of(|job| Some(job.deadline? - job.end?).filter(|spare| *spare >= 0.0))

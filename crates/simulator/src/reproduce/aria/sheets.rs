@@ -12,6 +12,7 @@ pub fn sheets(findings: &[Finding]) -> Vec<Sheet> {
         deadlines(findings),
         accept_wait(findings),
         otherwise(findings),
+        scale(findings),
         beside(findings),
     ];
     sheets.into_iter().filter(|sheet| !sheet.rows.is_empty()).collect()
@@ -77,25 +78,45 @@ fn accept_wait(findings: &[Finding]) -> Sheet {
             sheet.row([format!("{wait} s"), a, b, c, d, e, f]);
         }
     }
+    let [a, b, c, d, e, f] =
+        WAITING.map(|scene| ours(findings, &format!("aria/accept_wait/0s/{scene}/unfinished")));
+    if find(findings, "aria/accept_wait/0s/FCFS/unfinished").is_some() {
+        sheet.row(["0 s: without a place".to_owned(), a, b, c, d, e, f]);
+    }
+    sheet
+}
+
+/// How traffic grows with the grid.
+fn scale(findings: &[Finding]) -> Sheet {
+    let columns = ["", "REQUESTs a job", "completion, h", "flat: REQUESTs", "flat: completion, h"];
+    let mut sheet = Sheet::new("iMixed on larger grids at the same load of each node", columns);
+    for (name, title) in [("x1", "smallest grid"), ("x20", "20 times as large"), ("x200", "200 times")] {
+        let of = |what: &str| ours(findings, &format!("aria/beyond/scale/{name}/{what}"));
+        if find(findings, &format!("aria/beyond/scale/{name}/paper/requests")).is_some() {
+            let figures = ["paper/requests", "paper/completion", "flat/requests", "flat/completion"].map(of);
+            let [requests, completion, flat_requests, flat_completion] = figures;
+            sheet.row([title.to_owned(), requests, completion, flat_requests, flat_completion]);
+        }
+    }
     sheet
 }
 
 fn otherwise(findings: &[Finding]) -> Sheet {
-    let columns = ["", "completion", "on CYCLON", "one knows all", "missed", "on CYCLON", "one knows all"];
-    let title =
-        "The 26 on another overlay (first seeds only), and by one that knows all: hours, missed deadlines";
+    let columns = ["", "completion", "ants go on", "CYCLON", "knows all", "missed", "CYCLON", "knows all"];
+    let title = "The 26 with ants that go on and on CYCLON (first seeds only), and by one that knows all: hours, missed";
     let mut sheet = Sheet::new(title, columns);
     for scene in scenes() {
-        let beyond = ["cyclon", "central"].map(|how| format!("aria/beyond/{how}/{scene}"));
+        let beyond = ["live", "cyclon", "central"].map(|how| format!("aria/beyond/{how}/{scene}"));
         if beyond.iter().all(|how| find(findings, &format!("{how}/completion")).is_none()) {
             continue;
         }
-        let [cyclon, central] = &beyond;
+        let [live, cyclon, central] = &beyond;
         let missed = format!("aria/fig4/{}", scene.to_lowercase());
         let of = |group: &str, name: &str| ours(findings, &format!("{group}/{name}"));
         sheet.row([
             scene.to_owned(),
             of(&format!("aria/scenario/{scene}"), "completion"),
+            of(live, "completion"),
             of(cyclon, "completion"),
             of(central, "completion"),
             of(&missed, "missed"),
@@ -109,8 +130,6 @@ fn otherwise(findings: &[Finding]) -> Sheet {
 fn beside(findings: &[Finding]) -> Sheet {
     let mut sheet = Sheet::new("Beside the paper", ["", "ours"]);
     let rows = [
-        ("aria/beyond/live/Mixed/completion", "Mixed, ants go on: completion, h"),
-        ("aria/beyond/live/iMixed/completion", "iMixed, ants go on: completion, h"),
         ("aria/beyond/cyclon/Mixed/request", "Mixed on CYCLON: REQUEST, MB"),
         ("aria/beyond/cyclon/iMixed/request", "iMixed on CYCLON: REQUEST, MB"),
         ("aria/beyond/cause/Deadline/missed", "Deadline, each job for a tenth of the machines: missed"),
