@@ -105,7 +105,6 @@ impl<P: NodeLike> Run<P> {
     /// The same with these jobs in place of the scenario's own.
     pub fn with_jobs(scenario: &Scenario, mut workload: Workload, threads: usize) -> Result<Run<P>, Error> {
         check_widths(scenario, &workload)?;
-        check_connected(scenario)?;
         let zero = Time::ZERO + scenario.warm_up;
         let leads = match scenario.slots {
             Some(slots) => slots.cut(&mut workload),
@@ -131,6 +130,7 @@ impl<P: NodeLike> Run<P> {
             jobs.push((due - lead, envelope));
         }
         let until = zero + scenario.length.unwrap_or_else(|| long_enough(&workload, scenario.nodes));
+        check_connected(scenario)?;
         let grid = Grid::build(grid::Config {
             seed: scenario.seed,
             nodes: scenario.nodes,
@@ -238,7 +238,7 @@ pub(crate) fn check_widths(scenario: &Scenario, workload: &Workload) -> Result<(
     }
 }
 
-/// Nodes that the ants left apart would never hear of each other's jobs.
+/// Nodes that the ants left apart do not hear of each other's jobs.
 fn check_connected(scenario: &Scenario) -> Result<(), Error> {
     if scenario.start != grid::Start::Ants {
         return Ok(());
@@ -251,7 +251,7 @@ fn check_connected(scenario: &Scenario) -> Result<(), Error> {
 fn apart(parts: &[usize]) -> Option<String> {
     let (largest, rest) = parts.split_first().filter(|(_, rest)| !rest.is_empty())?;
     Some(format!(
-        "the overlay does not hang together: the ants left {} parts, the largest of {largest} nodes; give `overlay.alpha` or `overlay.ant_hops` more, or take `start = \"graph\"`",
+        "the overlay does not hang together: the ants left {} parts, the largest of {largest} nodes; take another `seed`, or `start = \"graph\"`",
         rest.len() + 1
     ))
 }
@@ -265,8 +265,10 @@ fn check_needs(scenario: &Scenario, id: i64, job: &Job) -> Result<(), Error> {
     let nearest = scenario.machines.iter().min_by_key(|machine| mismatches(&needs, machine).count());
     let lacks = nearest.into_iter().flat_map(|machine| mismatches(&needs, machine));
     let lacks: Vec<String> = lacks.map(|mismatch| mismatch.to_string()).collect();
-    let what =
-        format!("no machine of the grid will do for job {id}: for the nearest it {}", lacks.join(", "));
+    let what = format!(
+        "no machine of the grid will do for job {id}, which for the nearest one {}; `profiles` draws machines that will do",
+        lacks.join(", ")
+    );
     Err(scenario.places.error("workload", what))
 }
 
@@ -325,5 +327,18 @@ fn at_its_field(scenario: &Scenario, error: network::Error) -> Error {
     match error {
         network::Error::Field { field, what } => scenario.places.error(&field, what),
         error => Error::Network(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlays_in_parts_are_told_with_their_parts() {
+        assert_eq!(apart(&[5]), None);
+        assert_eq!(apart(&[]), None);
+        let what = apart(&[3, 2, 1]).expect("three parts");
+        assert!(what.contains("3 parts, the largest of 3 nodes"), "{what}");
     }
 }

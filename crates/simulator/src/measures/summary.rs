@@ -206,10 +206,7 @@ impl Frame {
             cancelled: count(|state| *state == State::Cancelled),
             expired: count(|state| *state == State::Expired),
             no_place: count(|state| *state == State::NoPlace),
-            reasons: jobs.iter().filter_map(Record::reason).fold(BTreeMap::new(), |mut reasons, why| {
-                *reasons.entry(why.to_owned()).or_default() += 1;
-                reasons
-            }),
+            reasons: reasons(jobs.iter().filter_map(Record::reason)),
             running: count(|state| *state == State::Running),
             waiting: count(|state| *state == State::Waiting),
             unaccepted: count(|state| *state == State::Unaccepted),
@@ -255,6 +252,31 @@ impl Frame {
     }
 }
 
+/// How often each reason was given. Those that differ in their numbers alone are one.
+fn reasons<'a>(given: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
+    let mut alike: BTreeMap<String, (&str, bool, usize)> = BTreeMap::new();
+    for why in given {
+        let (first, same, jobs) = alike.entry(numberless(why)).or_insert((why, true, 0));
+        *same &= *first == why;
+        *jobs += 1;
+    }
+    let told = alike.into_iter();
+    told.map(|(words, (first, same, jobs))| (if same { first.to_owned() } else { words }, jobs)).collect()
+}
+
+/// The words without their numbers.
+fn numberless(why: &str) -> String {
+    let mut words = String::with_capacity(why.len());
+    for letter in why.chars() {
+        match letter {
+            '0'..='9' if words.ends_with('…') => {}
+            '0'..='9' => words.push('…'),
+            letter => words.push(letter),
+        }
+    }
+    words
+}
+
 impl Spread {
     /// The spread of figures in millionths.
     pub(crate) fn of(millionths: impl Iterator<Item = u64>) -> Spread {
@@ -294,5 +316,24 @@ fn ratio(part: u128, whole: u128) -> f64 {
     match whole {
         0 => 0.0,
         whole => (part * 1_000_000 / whole) as f64 / 1e6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_that_differ_in_their_numbers_alone_are_one() {
+        let given = [
+            "of 20 nodes asked 3 will do",
+            "of 7 nodes asked 12 will do",
+            "held",
+            "after 10 rounds",
+            "after 10 rounds",
+        ];
+        let told: Vec<(String, usize)> = reasons(given.into_iter()).into_iter().collect();
+        let expected = [("after 10 rounds", 2), ("held", 1), ("of … nodes asked … will do", 2)];
+        assert_eq!(told, expected.map(|(why, jobs)| (why.to_owned(), jobs)));
     }
 }

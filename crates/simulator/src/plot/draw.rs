@@ -17,7 +17,7 @@ const DENSE_FROM: usize = 300;
 const INSET: f64 = 8.0;
 /// Lines of so few points are marked at each.
 const MARKED_MAX: usize = 40;
-/// Half the width of the ends of a whisker.
+/// Half the width of the ends of a whisker, where its bar is as wide.
 const WHISKER: f64 = 2.5;
 /// So many marks are drawn as they are; of more, those are left out that others hide.
 const MARKS_MAX: usize = 2_000;
@@ -397,7 +397,8 @@ impl Plot<'_> {
         });
         let strokes = whole.flat_map(|&(x, low, high)| {
             let x = self.x.at(x) - width / 2.0 + (before + 0.5) * one;
-            let end = |height: f64| vec![(x - WHISKER, y.at(height)), (x + WHISKER, y.at(height))];
+            let half = WHISKER.min(one / 2.0);
+            let end = |height: f64| vec![(x - half, y.at(height)), (x + half, y.at(height))];
             [vec![(x, y.at(low)), (x, y.at(high))], end(low), end(high)]
         });
         scene.lines(strokes.collect(), Ink::Text, 1.0, None);

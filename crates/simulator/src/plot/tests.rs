@@ -13,6 +13,8 @@ fn layers(points: &[(f64, f64)]) -> Vec<Layer> {
         Layer::step("step", points()),
         Layer::points("points", points()),
         Layer::bars("bars", points()),
+        Layer::bars("spread", points())
+            .whiskers(points().into_iter().map(|(x, y)| (x, y / 2.0, y * 2.0)).collect()),
         Layer::band("band", points().into_iter().map(|(x, y)| (x, y / 2.0, y))),
         Layer::new("rule", Kind::Rule, points().into_iter().take(3).collect()),
         Layer::new("upright", Kind::Upright, points().into_iter().take(3).collect()),
@@ -29,6 +31,16 @@ fn same_figure_gives_the_same_bytes() {
     let make = || figure(layers(&wave(3_000))).subtitle("what to know").right(Axis::new("other").log());
     assert_eq!(make().svg(), make().svg());
     assert_eq!(make().png(2.0).unwrap(), make().png(2.0).unwrap());
+}
+
+#[test]
+fn whiskers_are_drawn_and_make_room_for_themselves() {
+    let bars = || Layer::bars("bars", vec![(0.0, 2.0), (1.0, 3.0)]);
+    let plain = figure(vec![bars()]).svg();
+    let spread = figure(vec![bars().whiskers(vec![(0.0, 1.0, 40.0)])]).svg();
+    let nothing = figure(vec![bars().whiskers(vec![(0.0, 2.0, 2.0), (1.0, f64::NAN, 3.0)])]).svg();
+    assert_eq!(plain, nothing, "what does not spread has none");
+    assert!(spread.contains(">40<") && !plain.contains(">40<"), "the axis reaches as far as they do");
 }
 
 #[test]

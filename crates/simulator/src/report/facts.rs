@@ -48,7 +48,7 @@ pub fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Why jobs had no place, the most frequent reasons first.
+/// Why jobs were not taken or had no place, the most frequent reasons first.
 fn reasons(summary: &Summary) -> String {
     let mut reasons: Vec<(&String, &usize)> = summary.reasons.iter().collect();
     reasons.sort_by_key(|&(_, &jobs)| Reverse(jobs));

@@ -41,7 +41,7 @@ pub(super) struct Search {
     offers: Vec<(Cost, NodeId)>,
     /// Whether offers are still taken.
     open: bool,
-    /// Whether there was nobody to ask in this round.
+    /// Whether there was nobody to ask in this round, not even this node itself.
     alone: bool,
     /// Whether one that came late was taken in this round.
     had_late: bool,
@@ -200,7 +200,8 @@ impl Aria {
         }
         if let Some(search) = self.searches.get_mut(&job) {
             search.keep(own.map(|cost| (cost, ctx.me)));
-            search.alone = told.is_empty();
+            search.alone =
+                told.is_empty() && own.is_none() && here.overlay.neighbours_and_partner().is_empty();
         }
         if told.is_empty() {
             self.close(job, round, ctx);

@@ -195,10 +195,12 @@ fn waits(runs: &Runs) -> Option<Picture> {
         let waits: Vec<(f64, Vec<f64>)> = waits.collect();
         let means = waits.iter().map(|(wait, missed)| Some((*wait, mean(missed)?)));
         let means: Vec<(f64, f64)> = means.collect::<Option<_>>()?;
-        let spreads = waits.iter().map(|(wait, missed)| Some((*wait, Spread::of(missed)?)));
+        // Of most waits there are runs with the first seeds only; more of them would be wider by that alone.
+        let first = |missed: &[f64]| Spread::of(&missed[..missed.len().min(runs.size.seeds_beside as usize)]);
+        let spreads = waits.iter().map(|(wait, missed)| Some((*wait, first(missed)?)));
         if let Some(spreads) = spreads.collect::<Option<Vec<(f64, Spread)>>>() {
             let band = spreads.into_iter().map(|(wait, spread)| (wait, spread.min, spread.max));
-            figure = figure.with(Layer::band(format!("{scene}, all seeds"), band));
+            figure = figure.with(Layer::band(format!("{scene}, first seeds"), band));
         }
         figure = figure.with(Layer::line(scene, means));
     }

@@ -67,7 +67,7 @@ impl Seen {
         self.jobs.iter().filter(late).count() as f64
     }
 
-    /// Jobs that did not end.
+    /// Jobs that did not finish.
     pub fn unfinished(&self) -> f64 {
         self.jobs.iter().filter(|job| job.end.is_none()).count() as f64
     }

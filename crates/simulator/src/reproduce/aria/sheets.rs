@@ -81,7 +81,7 @@ fn accept_wait(findings: &[Finding]) -> Sheet {
     let [a, b, c, d, e, f] =
         WAITING.map(|scene| ours(findings, &format!("aria/accept_wait/0s/{scene}/unfinished")));
     if find(findings, "aria/accept_wait/0s/FCFS/unfinished").is_some() {
-        sheet.row(["0 s: no place".to_owned(), a, b, c, d, e, f]);
+        sheet.row(["0 s: unfinished".to_owned(), a, b, c, d, e, f]);
     }
     sheet
 }
