@@ -155,7 +155,7 @@ mod tests {
             let mut seen = Seen::default();
             let mut naive: Vec<u64> = Vec::new();
             for (number, high) in floods {
-                let flood = high % above << 32 | number % ends;
+                let flood = ((high % above) << 32) | (number % ends);
                 let new = !naive.contains(&flood);
                 prop_assert_eq!(seen.note(flood), new);
                 if new {
