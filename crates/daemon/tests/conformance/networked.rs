@@ -16,7 +16,7 @@ use shoal_daemon::{
 use shoal_model::{NodeId, Time};
 use shoal_protocols::Chance;
 use shoal_protocols::guard::heartbeat;
-use shoal_protocols::node::{Command, Event, Message, Node};
+use shoal_protocols::node::{Command, Config, Event, Message, Node};
 use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
 
@@ -65,7 +65,7 @@ impl Networked {
         let (told, cut) = (Arc::clone(&self.told), fuse.clone());
         let driver = Driver::new(Setup {
             me: handle.me(),
-            config: configuration(name),
+            config: patient(configuration(name)),
             records: opened.records,
             chance: Chance::seed_from_u64(name.0),
             clock: self.clock,
@@ -118,6 +118,17 @@ impl Networked {
             other => other,
         }
     }
+}
+
+/// Whoever has died without a word and is back may be unreachable until the others notice that their connections to it are dead,
+/// which takes six seconds: heartbeats outlast that.
+fn patient(mut config: Config) -> Config {
+    if let Some(work) = &mut config.work {
+        let heartbeat =
+            heartbeat::Config { timeout_least_ms: 2_500, timeout_most_ms: 5_000, ..work.heartbeat };
+        work.heartbeat = heartbeat;
+    }
+    config
 }
 
 impl Arm for Networked {
