@@ -394,7 +394,10 @@ impl Plot<'_> {
         scene.area(highest.map(bar).collect(), ink(self.figure.series(number), layer), 0.85);
         // On bars as thin as a line nobody could tell them apart.
         let whole = layer.whiskers.iter().filter(|(x, low, high)| {
-            [*x, *low, *high].iter().all(|value| value.is_finite()) && self.x.holds(*x) && low < high && one > 2.0
+            [*x, *low, *high].iter().all(|value| value.is_finite())
+                && self.x.holds(*x)
+                && low < high
+                && one > 2.0
         });
         let strokes = whole.flat_map(|&(x, low, high)| {
             let x = self.x.at(x) - width / 2.0 + (before + 0.5) * one;
