@@ -179,6 +179,21 @@ pub fn mismatches<'a>(needs: &'a Needs, machine: &'a Machine) -> impl Iterator<I
         .chain(refused(needs, machine))
 }
 
+/// The machine that lacks least, of those of which none will do; none if one does, or if there are none.
+pub fn nearest<'a>(needs: &Needs, machines: impl Iterator<Item = &'a Machine>) -> Option<&'a Machine> {
+    let mut nearest: Option<(usize, &Machine)> = None;
+    for machine in machines {
+        let lacks = mismatches(needs, machine).count();
+        if lacks == 0 {
+            return None;
+        }
+        if nearest.is_none_or(|(least, _)| lacks < least) {
+            nearest = Some((lacks, machine));
+        }
+    }
+    nearest.map(|(_, machine)| machine)
+}
+
 /// Whether the machine's owner serves whom the job runs for.
 fn refused<'a>(needs: &'a Needs, machine: &'a Machine) -> Option<Mismatch<'a>> {
     let organisation = needs.organisation.as_ref()?;
@@ -283,6 +298,17 @@ mod tests {
 
     fn reasons(needs: &Needs, machine: &Machine) -> Vec<String> {
         mismatches(needs, machine).map(|mismatch| mismatch.to_string()).collect()
+    }
+
+    #[test]
+    fn nearest_machine_lacks_least_and_there_is_none_where_one_will_do() {
+        let of = |cores, gpus| Resources { gpus: Thousandths::whole(gpus), ..Resources::cores(cores) };
+        let machine = |cores, gpus| Machine::with_capacity(of(cores, gpus));
+        let needs = Needs::new(of(4, 1), Span::from_secs(1));
+        let (neither, cores, both) = (machine(2, 0), machine(8, 0), machine(4, 1));
+        assert_eq!(nearest(&needs, [&neither, &cores].into_iter()), Some(&cores));
+        assert_eq!(nearest(&needs, [&neither, &both, &cores].into_iter()), None);
+        assert_eq!(nearest(&needs, [].into_iter()), None);
     }
 
     #[test]

@@ -41,10 +41,10 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// The sizes of the parts that hang together, greatest first: one, if all do.
-    pub fn parts(&self) -> Vec<usize> {
+    /// The overlay as a graph.
+    pub fn graph(&self) -> Graph {
         let nodes: Vec<NodeId> = (1..=self.links.len() as u64).map(NodeId).collect();
-        Graph::among(&nodes, |node| self.links[node.0 as usize - 1].iter().copied()).components()
+        Graph::among(&nodes, |node| self.links[node.0 as usize - 1].iter().copied())
     }
 }
 

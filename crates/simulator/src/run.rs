@@ -6,7 +6,7 @@
 use std::num::NonZeroU32;
 
 use rand::RngExt;
-use shoal_model::matching::{Needs, matches, mismatches};
+use shoal_model::matching::{Needs, mismatches, nearest};
 use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Span, Thousandths, Time};
 use shoal_protocols::node::{Node, config};
 
@@ -244,7 +244,7 @@ fn check_connected(scenario: &Scenario) -> Result<(), Error> {
         return Ok(());
     }
     let settled = ants::settle_for(scenario.nodes, scenario.seed, &scenario.overlay);
-    apart(&settled.parts()).map_or(Ok(()), |what| Err(scenario.places.error("start", what)))
+    apart(&settled.graph().components()).map_or(Ok(()), |what| Err(scenario.places.error("start", what)))
 }
 
 /// What to say of an overlay in several parts.
@@ -259,12 +259,8 @@ fn apart(parts: &[usize]) -> Option<String> {
 /// A job for which no machine will do would be looked for in vain.
 fn check_needs(scenario: &Scenario, id: i64, job: &Job) -> Result<(), Error> {
     let needs = Needs::of(job, LIMIT_DEFAULT);
-    if scenario.machines.iter().any(|machine| matches(&needs, machine)) {
-        return Ok(());
-    }
-    let nearest = scenario.machines.iter().min_by_key(|machine| mismatches(&needs, machine).count());
-    let lacks = nearest.into_iter().flat_map(|machine| mismatches(&needs, machine));
-    let lacks: Vec<String> = lacks.map(|mismatch| mismatch.to_string()).collect();
+    let Some(nearest) = nearest(&needs, scenario.machines.iter()) else { return Ok(()) };
+    let lacks: Vec<String> = mismatches(&needs, nearest).map(|mismatch| mismatch.to_string()).collect();
     let what = format!(
         "no machine of the grid will do for job {id}, which for the nearest one {}; `profiles` draws machines that will do",
         lacks.join(", ")

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use shoal_api::{JobStatus, Problem, State, Until};
 use shoal_model::job::Work;
-use shoal_model::matching::{Mismatch, Needs, mismatches};
+use shoal_model::matching::{Mismatch, Needs, mismatches, nearest};
 use shoal_model::units::TimeText;
 use shoal_model::{Envelope, Job, JobId, Machine, NodeId, Nonce, Span};
 use shoal_protocols::Shared;
@@ -156,13 +156,7 @@ impl Service {
 /// Refuses a job for which no machine is large enough, or the right one.
 fn none_will_do(needs: &Needs, here: &Machine, others: &[Machine]) -> Result<(), Wrong> {
     let machines = || std::iter::once(here).chain(others);
-    if machines().any(|machine| mismatches(needs, machine).next().is_none()) {
-        return Ok(());
-    }
-    // The machine with the fewest reasons is the one to compare with.
-    let Some(best) = machines().min_by_key(|machine| mismatches(needs, machine).count()) else {
-        return Ok(());
-    };
+    let Some(best) = nearest(needs, machines()) else { return Ok(()) };
     let lacks = |mismatch: &Mismatch<'_>, machine| {
         mismatches(needs, machine).any(|other| subject(&other) == subject(mismatch))
     };
