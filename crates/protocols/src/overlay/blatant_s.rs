@@ -11,8 +11,8 @@
 //!
 //! Paper: Brocco, Hirsbrunner, 2009, as far as its family (BlåtAnt, BLATANT-R) tells; no full text was to be had, so the
 //! numbers are ours. Done otherwise: of a short ring only the link that comes last in an order known to all is cut, so
-//! that cuts made at the same time never take a grid apart; both ends keep two links; rules are looked at
-//! at most once in [`Config::rules_ms`]. Links are undirected by hand-shake; whoever is pinged by a node that it has no
+//! that cuts made at the same time never take a grid apart; both ends keep two links, and whoever has only two makes
+//! a third one, to somebody far away, before one of them is cut; rules are looked at at most once in [`Config::rules_ms`]. Links are undirected by hand-shake; whoever is pinged by a node that it has no
 //! link to says so. With [`Config::ant_ms`] = 0 nothing changes: the links that [`Command::Meet`] made stay.
 
 mod alpha;
@@ -203,7 +203,7 @@ impl BlatantS {
             // Of a stranger too: it may have been linked a moment ago, and this be quicker than the word of it.
             Message::Discovery { seen, hops } => self.on_discovery(from, seen, hops, ctx),
             Message::Construct { newcomer, passes } => self.on_construct(newcomer, passes, ctx),
-            Message::Optimise { far, passes } => self.on_optimise(far, passes, ctx),
+            Message::Optimise { far, passes, apart } => self.on_optimise(far, passes, apart, ctx),
             Message::Linked => {
                 if !linked && !self.link(from, ctx) {
                     ctx.send(from, Message::Unlinked);
@@ -278,13 +278,15 @@ impl BlatantS {
         }
     }
 
-    fn on_optimise(&mut self, far: NodeId, passes: u8, ctx: &mut Ctx<'_, BlatantS>) {
+    fn on_optimise(&mut self, far: NodeId, passes: u8, apart: u8, ctx: &mut Ctx<'_, BlatantS>) {
         if far == self.me || self.has(far) {
             return;
         }
+        // Whatever it says, no link is made that would be cut again.
+        let apart = apart.clamp(self.config.bound + 1, self.config.far());
         let graph = self.graph();
         // Who is not known to be near is taken to be as far as it says.
-        if graph.distance_to(far, &graph.survey()) < self.config.far() {
+        if graph.distance_to(far, &graph.survey()) < apart {
             return;
         }
         let passes = passes.min(PASSES);
@@ -293,7 +295,7 @@ impl BlatantS {
             if let Some((degree, node)) = least
                 && degree + 1 < self.degree()
             {
-                ctx.send(node, Message::Optimise { far, passes: passes - 1 });
+                ctx.send(node, Message::Optimise { far, passes: passes - 1, apart });
                 return;
             }
         }
@@ -390,11 +392,18 @@ impl BlatantS {
         }
         // Only whose own word is known: somebody else's may be long out of date.
         let known = |&node: &NodeId| self.alpha.get(node).is_some();
-        let mut far: Vec<NodeId> = graph.from_distance(&survey, self.config.far()).filter(known).collect();
+        let far = |least| graph.from_distance(&survey, least).filter(known);
+        let mut apart = self.config.far();
+        if self.is_stuck(&graph, &survey) {
+            // As far as anybody is: what is only just far enough by what is known here may be too near.
+            let farthest = far(self.config.bound + 1).map(|node| graph.distance_to(node, &survey)).max();
+            apart = farthest.map_or(apart, |farthest| farthest.min(apart));
+        }
+        let mut far: Vec<NodeId> = far(apart).collect();
         far.sort_unstable();
         if !far.is_empty() && self.degree() < LINKS_MAX {
             let node = far[ctx.chance.random_range(0..far.len())];
-            ctx.send(node, Message::Optimise { far: self.me, passes: 1 });
+            ctx.send(node, Message::Optimise { far: self.me, passes: 1, apart });
         }
     }
 
@@ -404,10 +413,19 @@ impl BlatantS {
             return None;
         }
         let few = |node| self.degree_of(node).is_some_and(|degree| degree <= LINKS_LEAST);
+        self.short(graph, survey).find(|&node| !few(node))
+    }
+
+    /// Whether a link were to be cut if that left this node enough of them: another one, of no short ring, has to come first.
+    fn is_stuck(&self, graph: &Graph, survey: &Survey) -> bool {
+        self.degree() == LINKS_LEAST && self.short(graph, survey).next().is_some()
+    }
+
+    /// The links that close a short ring.
+    fn short<'a>(&'a self, graph: &'a Graph, survey: &'a Survey) -> impl Iterator<Item = NodeId> + 'a {
         let links = self.neighbours().zip(&survey.rings);
-        let mut short =
-            links.filter(|&(_, &ring)| ring.saturating_sub(1) <= self.config.bound).map(|(node, _)| node);
-        short.find(|&node| !few(node) && self.closes_ring(graph, node))
+        let short = links.filter(|&(_, &ring)| ring.saturating_sub(1) <= self.config.bound);
+        short.map(|(node, _)| node).filter(|&node| self.closes_ring(graph, node))
     }
 
     /// Whether this end would cut the link too.
@@ -419,13 +437,10 @@ impl BlatantS {
     /// links. An order that all share keeps two cuts from meeting: what is left of every ring holds it together.
     fn closes_ring(&self, graph: &Graph, node: NodeId) -> bool {
         let own = place(self.me, node);
+        let earlier = |one, other| place(one, other) < own;
         // A ring goes on at both ends: it need not be looked for where all links that it could go on by come later.
-        let goes_on = |from, to| graph.links_of(from).any(|next| next != to && place(from, next) < own);
-        if !goes_on(self.me, node) || !goes_on(node, self.me) {
-            return false;
-        }
-        let Some(way) = graph.way_round(node, self.config.bound) else { return false };
-        way.windows(2).all(|link| place(link[0], link[1]) < own)
+        let goes_on = graph.links_of(node).any(|next| next != self.me && earlier(node, next));
+        goes_on && graph.has_way_round(node, self.config.bound, earlier)
     }
 
     /// How many links another has, by its own word.

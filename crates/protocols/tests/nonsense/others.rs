@@ -198,7 +198,8 @@ fn ant() -> BoxedStrategy<blatant_s::Message> {
     prop_oneof![
         3 => (seen, any::<u8>()).prop_map(|(seen, hops)| Message::Discovery { seen, hops }),
         2 => (node(), any::<u8>()).prop_map(|(newcomer, passes)| Message::Construct { newcomer, passes }),
-        2 => (node(), any::<u8>()).prop_map(|(far, passes)| Message::Optimise { far, passes }),
+        2 => (node(), any::<u8>(), any::<u8>())
+            .prop_map(|(far, passes, apart)| Message::Optimise { far, passes, apart }),
         2 => select(vec![Message::Linked, Message::Unlink, Message::Unlinked]),
         2 => (known(), any::<u8>()).prop_map(|(known, hops)| Message::Update { known, hops }),
         1 => select(vec![Message::Ping, Message::Pong]),

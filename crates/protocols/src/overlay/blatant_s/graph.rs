@@ -158,28 +158,15 @@ impl Graph {
         row.iter().map(|&other| self.nodes.nodes[usize::from(other)])
     }
 
-    /// The shortest way to a neighbour without the link to it, if it has at most so many links: all nodes of it.
-    pub fn way_round(&self, neighbour: NodeId, most: u8) -> Option<Vec<NodeId>> {
-        let goal = self.nodes.find(neighbour).1?;
-        let before = self.search(goal, most)?;
-        let mut way = vec![neighbour];
-        let mut at = goal;
-        while at != self.me {
-            at = before[usize::from(at)];
-            way.push(self.nodes.nodes[usize::from(at)]);
-        }
-        Some(way)
-    }
-
-    fn row(&self, number: u16) -> &[u16] {
-        let at = usize::from(number);
-        &self.ends[self.begins[at] as usize..self.begins[at + 1] as usize]
-    }
-
-    /// Who comes before each node on the way to a goal, to which the link from here does not count.
-    fn search(&self, goal: u16, most: u8) -> Option<Vec<u16>> {
+    /// Whether a neighbour can be reached without the link to it, over at most so many of the links that will do.
+    pub fn has_way_round(
+        &self,
+        neighbour: NodeId,
+        most: u8,
+        will_do: impl Fn(NodeId, NodeId) -> bool,
+    ) -> bool {
+        let Some(goal) = self.nodes.find(neighbour).1 else { return false };
         let mut distances = vec![UNREACHABLE; self.nodes.nodes.len()];
-        let mut before = vec![0; self.nodes.nodes.len()];
         let mut queue = Vec::with_capacity(self.nodes.nodes.len());
         distances[usize::from(self.me)] = 0;
         queue.push(self.me);
@@ -190,20 +177,27 @@ impl Graph {
             if here >= most {
                 break;
             }
+            let from = self.nodes.nodes[usize::from(at)];
             for &to in self.row(at) {
-                if distances[usize::from(to)] != UNREACHABLE || (here == 0 && to == goal) {
+                let there = usize::from(to);
+                let is_the_link = here == 0 && to == goal;
+                if distances[there] != UNREACHABLE || is_the_link || !will_do(from, self.nodes.nodes[there]) {
                     continue;
                 }
-                distances[usize::from(to)] = here + 1;
-                before[usize::from(to)] = at;
                 // Nothing that comes later is nearer, and the last steps are most of the work.
                 if to == goal {
-                    return Some(before);
+                    return true;
                 }
+                distances[there] = here + 1;
                 queue.push(to);
             }
         }
-        None
+        false
+    }
+
+    fn row(&self, number: u16) -> &[u16] {
+        let at = usize::from(number);
+        &self.ends[self.begins[at] as usize..self.begins[at + 1] as usize]
     }
 }
 
@@ -243,11 +237,11 @@ mod tests {
     }
 
     #[test]
-    fn way_round_is_found_if_it_is_short_enough() {
+    fn way_round_is_found_if_it_is_short_enough_and_all_its_links_will_do() {
         let graph = ring(6);
-        let way = graph.way_round(NodeId(2), 5).expect("five links the other way");
-        assert_eq!(way, [2, 3, 4, 5, 6, 1].map(NodeId));
-        assert_eq!(graph.way_round(NodeId(2), 4), None);
+        assert!(graph.has_way_round(NodeId(2), 5, |_, _| true));
+        assert!(!graph.has_way_round(NodeId(2), 4, |_, _| true));
+        assert!(!graph.has_way_round(NodeId(2), 5, |one, other| one.max(other) != NodeId(5)));
     }
 
     proptest! {
@@ -270,8 +264,8 @@ mod tests {
             let survey = graph.survey();
             prop_assert_eq!(survey.rings.len(), links.len());
             for (&link, &ring) in links.iter().zip(&survey.rings) {
-                let way = graph.way_round(link, FURTHEST);
-                prop_assert_eq!(way.map_or(UNREACHABLE, |way| way.len() as u8), ring);
+                let shortest = (0..FURTHEST).find(|&most| graph.has_way_round(link, most, |_, _| true));
+                prop_assert_eq!(shortest.map_or(UNREACHABLE, |links| links + 1), ring);
             }
         }
     }

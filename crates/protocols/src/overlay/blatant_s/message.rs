@@ -52,6 +52,9 @@ pub enum Message {
         /// How often it may be passed on to somebody with fewer links.
         #[n(1)]
         passes: u8,
+        /// By how many hops at least.
+        #[n(2)]
+        apart: u8,
     },
     /// You are my neighbour; answered by [`Message::Unlinked`] by whoever has no room.
     #[n(3)]

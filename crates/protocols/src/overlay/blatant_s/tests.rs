@@ -77,6 +77,23 @@ fn one_link_of_a_short_ring_is_cut_and_the_ring_stays_together() {
 }
 
 #[test]
+fn nodes_with_two_links_make_a_third_before_a_short_ring_is_cut() {
+    // A ring of three at the end of a chain.
+    let chain = (3..12).map(|node| (node, node + 1));
+    let mut world =
+        met(Config::default(), &[(1, 2), (2, 3), (3, 1)].into_iter().chain(chain).collect::<Vec<_>>());
+    let mut least = 2;
+    for _ in 0..30 {
+        world.run_for(Span::from_mins(1));
+        least = least.min(world.core(NodeId(1)).degree()).min(world.core(NodeId(2)).degree());
+    }
+    let links = links(&world, 12);
+    let ring = links.iter().filter(|&&(one, other)| one <= 3 && other <= 3).count() / 2;
+    assert!(ring < 3 && are_symmetric(&links), "{links:?}");
+    assert_eq!(least, 2, "never fewer");
+}
+
+#[test]
 fn link_that_only_one_end_knows_goes() {
     let mut world = met(Config::default(), &[(1, 2), (2, 3), (3, 1)]);
     world.command(NodeId(1), Command::Meet(Box::new([NodeId(4)])));
