@@ -121,6 +121,8 @@ pub struct Info {
     pub node: NodeView,
     /// How jobs find their places here.
     pub recipe: String,
+    /// How nodes come to know each other here.
+    pub overlay: String,
     /// Its folder.
     pub home: String,
     /// Its process.

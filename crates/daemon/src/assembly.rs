@@ -18,12 +18,12 @@ use rand::SeedableRng;
 use shoal_api::{Home, HomeError, Reached};
 use shoal_protocols::Chance;
 use shoal_protocols::node::{self, Config, Gate, Judge, Node, Phase};
-use shoal_protocols::overlay;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use crate::acquaintance::Acquaintance;
 use crate::audit::{Audit, Kind, Record};
 use crate::cabinet::{Cabinet, CabinetError, SqliteCabinet};
 use crate::cell::offers::Offers;
@@ -43,13 +43,15 @@ use crate::network::quic::{self, JoinError};
 use crate::secrets::Secrets;
 use crate::service::history::History;
 use crate::service::{OPEN_PER_USER, Parts, Service, Setting};
-use crate::settings::{GridSettings, MachineSettings, NetworkSettings, Settings, SettingsError};
+use crate::settings::{
+    GridSettings, MachineSettings, NetworkSettings, Planning, Settings, SettingsError, Wish,
+};
 use crate::staging::Staging;
 use crate::store::sqlite::Sqlite;
 use crate::trust::Trust;
 use crate::trust::gate::Gatekeeper;
 use crate::trust::policy::{Policy, PolicyError};
-use crate::{acquaintance, driver, http, store};
+use crate::{driver, http, store};
 
 /// Where the interface listens, where nobody says.
 const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -65,8 +67,8 @@ pub struct Options {
     pub home: Home,
     /// How its supervisor is started.
     pub launch: Launch,
-    /// How jobs find their places; the grid's own way, if nobody says.
-    pub recipe: Option<String>,
+    /// How jobs find their places; the grid's own way, where nobody says.
+    pub wish: Wish,
     /// What the machine is, where that is neither what is found nor what its settings say.
     pub machine: MachineSettings,
     /// Where the interface listens, if that is not what its settings say; port 0 is any that is free.
@@ -206,7 +208,7 @@ pub fn detach() {
 
 /// Starts a node; it answers once this returns.
 pub fn start(options: Options) -> Result<Station, StartError> {
-    let Options { home, launch, recipe, machine: over, listen, bind, join, clock } = options;
+    let Options { home, launch, wish, machine: over, listen, bind, join, clock } = options;
     let ticket = join.as_deref().map(str::parse::<Ticket>).transpose()?;
     // Locked from here on: a second node in this folder changes nothing.
     let lock = crate::Home::at(home.path()).lock()?;
@@ -255,8 +257,11 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         .listen
         .filter(|kept| bind.is_none_or(|bind| bind.port() == 0 && bind.ip() == kept.ip()));
     place.bind = kept.or(bind).unwrap_or(place.bind);
-    let asked = recipe.as_deref().or(settings.recipe.as_deref());
-    let wanted = settings.recipe(recipe.as_deref())?;
+    let wish = settings.wish(wish)?;
+    // Before anything is joined: what no grid is made with, this one is not either.
+    if wish.recipe.is_some() {
+        wish.grid()?;
+    }
     let grid = match (Grid::load(&identity, Arc::clone(&cabinet))?, ticket) {
         (Some(grid), Some(ticket)) if grid.id() != ticket.grid => return Err(StartError::OtherGrid),
         (Some(grid), _) => grid,
@@ -272,14 +277,14 @@ pub fn start(options: Options) -> Result<Station, StartError> {
             joined
         }
         (None, None) => {
-            let agreed = GridSettings { recipe: wanted.name().to_owned() };
+            let wanted = wish.grid()?;
             let name = "grid".parse().expect("a name");
             let organisation = described.organisation.clone();
-            Grid::create_of(organisation, &identity, name, agreed.write(), Arc::clone(&cabinet), started)?
+            Grid::create_of(organisation, &identity, name, wanted.write(), Arc::clone(&cabinet), started)?
         }
     };
     let agreed = GridSettings::read(grid.settings()).ok_or(StartError::GridSettings)?;
-    let recipe = Settings { recipe: Some(agreed.recipe), ..Settings::default() }.recipe(asked)?;
+    let Planning { recipe, overlay } = agreed.planning(&wish)?;
 
     let grid = Arc::new(grid);
     let trust = Arc::new(Trust::open(Arc::clone(&grid), Arc::clone(&cabinet), clock)?);
@@ -341,7 +346,6 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         files: Some(staging.clone()),
         ..process::Setup::new(&folder, launch)
     })?;
-    let overlay = recipe.overlay();
     let config = Config { overlay, work: Some(Box::new(work(&machine, recipe, &settings, &gate))) };
     let (reports, written) = (Arc::clone(&history), Arc::clone(&audit));
     let driver = Driver::<Node>::new(driver::Setup {
@@ -363,14 +367,14 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     network.listen(driver.mailbox());
     let running = driver.spawn().map_err(|source| StartError::Io { doing: "start a thread", source })?;
     reconcile(&running, &history, clock)?;
-    acquaintance::meet_again(running.mailbox(), &network);
-    if matches!(overlay, overlay::Config::Cyclon(_)) {
-        runtime.spawn(acquaintance::meet_others(running.mailbox().clone(), connected));
-    }
+    let acquaintance = Acquaintance::through(overlay);
+    acquaintance.meet_again(running.mailbox(), &network);
+    runtime.spawn(acquaintance.meet_others(running.mailbox().clone(), connected));
 
     let name =
         described.name.clone().or_else(|| machine::host(Path::new("/"))).unwrap_or_else(|| me.to_string());
-    let (recipe, limit_default) = (recipe.name(), settings.limit_default());
+    let limit_default = settings.limit_default();
+    let (recipe, overlay) = (recipe.name(), overlay.name());
     let room = Room::of(lock.home());
     let open_per_user = settings.jobs.open_per_user.unwrap_or(OPEN_PER_USER);
     let setting = Setting {
@@ -379,6 +383,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         home: folder,
         machine,
         recipe,
+        overlay,
         limit_default,
         open_per_user,
         clock,

@@ -1,7 +1,9 @@
 //! What a node is told by its folder: `node.toml`, written when the grid is made and read at every start.
 //!
 //! ```toml
-//! recipe = "sample"          # how jobs find their places, in a grid that is made here; it cannot be changed later
+//! recipe = "aria"            # how jobs find their places, in a grid that is made here; it cannot be changed later
+//! overlay = "blatant-s"      # how nodes come to know each other, the same way; as is usual for the recipe, where nobody says
+//! queue = "sjf"              # the order of this node's queue, where the recipe is aria
 //! time = "1h"                # the hard limit of a job that names none
 //!
 //! [network]
@@ -40,6 +42,7 @@
 //! labels = { zone = "basement" }
 //! ```
 
+mod planning;
 mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,13 +56,13 @@ use shoal_model::machine::{Labels, MAX_LABELS};
 use shoal_model::units::SpanText;
 use shoal_model::{Machine, Name, Size, Span, Thousandths};
 use shoal_protocols::node::config::Recipe;
+use shoal_protocols::scheduling::aria::Order;
 
 use crate::relay::{RELAYS_MAX, Relay};
+pub use planning::{GridSettings, Planning, RECIPE_DEFAULT, Wish};
 pub(crate) use tasks::check_path;
 pub use tasks::{Isolate, TaskSettings};
 
-/// The recipe of a grid whose maker does not say.
-pub const RECIPE_DEFAULT: &str = "sample";
 /// The hard limit of a job that names none, in a grid whose maker does not say.
 pub const LIMIT_DEFAULT: Span = Span::from_hours(1);
 
@@ -70,6 +73,12 @@ pub struct Settings {
     /// How jobs find their places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
+    /// How nodes come to know each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlay: Option<String>,
+    /// In which order the jobs of this node's queue run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Order>,
     /// The hard limit of a job that names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<SpanText>,
@@ -148,25 +157,6 @@ impl HttpSettings {
     }
 }
 
-/// What all nodes of a grid must agree on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GridSettings {
-    /// How jobs find their places.
-    pub recipe: String,
-}
-
-impl GridSettings {
-    /// As they are given to newcomers.
-    pub fn write(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("settings are plain data")
-    }
-
-    /// As they were given; what is not known here is passed over.
-    pub fn read(bytes: &[u8]) -> Option<GridSettings> {
-        serde_json::from_slice(bytes).ok()
-    }
-}
-
 /// What a machine is, where that is not what is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -224,9 +214,31 @@ pub enum SettingsError {
         /// What was asked for.
         found: String,
     },
-    /// Another recipe than the grid's.
-    #[error("this grid was made with the recipe `{made}`, which cannot be changed to `{found}`")]
-    OtherRecipe {
+    /// An overlay that does not carry the recipe, or that nobody knows.
+    #[error("the recipe {recipe} does not stand on the overlay `{found}`: expected {known}")]
+    Overlay {
+        /// What was asked for.
+        found: String,
+        /// The recipe.
+        recipe: &'static str,
+        /// The overlays that carry it.
+        known: String,
+    },
+    /// An order for queues that there are none of.
+    #[error(
+        "queue = `{order}`: nodes have queues of their own order with the recipe aria, not with {recipe}"
+    )]
+    Queue {
+        /// What was asked for.
+        order: Order,
+        /// The recipe.
+        recipe: &'static str,
+    },
+    /// Something other than what the grid was made with.
+    #[error("this grid was made with the {what} `{made}`, which cannot be changed to `{found}`")]
+    Other {
+        /// What is other.
+        what: &'static str,
         /// The grid's.
         made: String,
         /// What was asked for.
@@ -280,17 +292,6 @@ impl Settings {
             fs::rename(&new, &path)
         };
         write().map_err(|source| SettingsError::Io { doing: "write", path, source })
-    }
-
-    /// The recipe, which is the grid's: one that was asked for must be the same.
-    pub fn recipe(&self, asked: Option<&str>) -> Result<Recipe, SettingsError> {
-        if let (Some(made), Some(asked)) = (&self.recipe, asked)
-            && made != asked
-        {
-            return Err(SettingsError::OtherRecipe { made: made.clone(), found: asked.to_owned() });
-        }
-        let name = asked.or(self.recipe.as_deref()).unwrap_or(RECIPE_DEFAULT);
-        Recipe::named(name).ok_or_else(|| SettingsError::Recipe { found: name.to_owned() })
     }
 
     /// Whether what tasks are to be given is there, and the rest makes sense.
@@ -404,16 +405,6 @@ mod tests {
         assert!(error.contains("line 4") && error.contains("write it as https://"), "{error}");
         let error = load("['http://a', 'http://b', 'http://c']").unwrap().unwrap().check().unwrap_err();
         assert_eq!(error.to_string(), "`network.relays`: 3 relays, at most 2");
-    }
-
-    #[test]
-    fn recipe_is_the_grids_and_one_that_exists() {
-        let made = Settings { recipe: Some("asap".to_owned()), ..Settings::default() };
-        assert_eq!(made.recipe(None).unwrap().name(), "asap");
-        assert_eq!(made.recipe(Some("asap")).unwrap().name(), "asap");
-        assert!(matches!(made.recipe(Some("sample")), Err(SettingsError::OtherRecipe { .. })));
-        let error = Settings::default().recipe(Some("smaple")).unwrap_err().to_string();
-        assert!(error.contains("sample"), "{error}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use shoal_simulator::checks::{Checks, run_checked};
 
 /// The weather of a seed with owners that deny some.
 fn weather(recipe: Recipe, seed: u64) -> Weather {
-    Weather { recipe, ..Weather::draw_owned(seed) }
+    Weather::draw_owned(seed).with_recipe(recipe)
 }
 
 fn holds(name: &str, seeds: std::ops::Range<u64>) {

@@ -10,10 +10,11 @@ use shoal_api::{Client, Home};
 use shoal_daemon::Clock;
 use shoal_daemon::assembly::{self, Options, Reason};
 use shoal_daemon::executor::process::Launch;
-use shoal_daemon::settings::MachineSettings;
+use shoal_daemon::settings::{MachineSettings, Wish};
 use shoal_model::machine::Labels;
 use shoal_model::units::SpanText;
 use shoal_model::{Line, Name, Size, Span, Thousandths};
+use shoal_protocols::scheduling::aria::Order;
 use tracing_subscriber::EnvFilter;
 
 use crate::context::Context;
@@ -35,6 +36,14 @@ pub struct Arguments {
     /// How jobs find their places; chosen once, when the grid is made
     #[arg(long, value_name = "NAME")]
     recipe: Option<String>,
+    /// How nodes come to know each other, where the recipe leaves a choice: cyclon, blatant-s or can with aria; chosen once,
+    /// when the grid is made
+    #[arg(long, value_name = "NAME")]
+    overlay: Option<String>,
+    /// In which order this node's queue goes, with the recipe aria: easy where nobody says, or fcfs, conservative, sjf, edf,
+    /// priority, reservation, mixed
+    #[arg(long, value_name = "ORDER")]
+    queue: Option<Order>,
     /// Enter a grid, with a ticket that `shoal ticket` printed on one of its nodes
     #[arg(long, value_name = "TICKET")]
     join: Option<String>,
@@ -112,11 +121,11 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
         labels: arguments.label.into_iter().collect::<Labels>(),
     };
     let launch = Launch::itself(["supervise"]);
-    let recipe = arguments.recipe;
+    let wish = Wish { recipe: arguments.recipe, overlay: arguments.overlay, queue: arguments.queue };
     let station = assembly::start(Options {
         home,
         launch,
-        recipe,
+        wish,
         machine,
         listen: arguments.http,
         bind: arguments.listen,
@@ -126,11 +135,12 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
     station.end_on_signals()?;
     let setting = station.service().setting();
     tracing::info!(
-        "node {} ({}) with {}, recipe {}, folder {}, {}",
+        "node {} ({}) with {}, recipe {} over {}, folder {}, {}",
         setting.me,
         setting.name,
         setting.machine.capacity,
         setting.recipe,
+        setting.overlay,
         setting.home.display(),
         match station.reached().certificate {
             None => format!("http://{}", station.address()),

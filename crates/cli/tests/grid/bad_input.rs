@@ -109,11 +109,14 @@ fn node_with_impossible_settings_does_not_start() {
     let node = Node::start(&[]);
     let busy = node.host();
     let folder = tempfile::tempdir().unwrap();
-    let refused: [(&[&str], &str); 5] = [
+    let refused: [(&[&str], &str); 8] = [
         (&["node", "--http", &busy], "cannot listen"),
         // No machine has it.
         (&["node", "--http", "192.0.2.1:0"], "cannot listen on 192"),
         (&["node", "--recipe", "smaple"], "sample"),
+        (&["node", "--recipe", "asap", "--overlay", "can"], "expected cyclon"),
+        (&["node", "--recipe", "asap", "--queue", "sjf"], "not with asap"),
+        (&["node", "--recipe", "aria", "--queue", "sfj"], "no queue policy is called `sfj`"),
         (&["node", "--cores", "0"], "cores"),
         (&["node", "--cores", "many"], "--cores"),
     ];

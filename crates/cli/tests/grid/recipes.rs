@@ -1,10 +1,16 @@
 //! Every recipe runs real jobs on real nodes, chosen when the grid is made.
 
+use shoal_api::{Client, Home};
+
 use super::home::{Node, joined};
 
 /// Two nodes with one core each: jobs for both, an array, and a job that must find its way to the other node.
 fn runs_jobs(recipe: &str) -> (Node, Node) {
-    let first = Node::start(&["--recipe", recipe, "--cores", "1"]);
+    runs_jobs_with(&["--recipe", recipe])
+}
+
+fn runs_jobs_with(words: &[&str]) -> (Node, Node) {
+    let first = Node::start(&[words, &["--cores", "1"]].concat());
     let second = joined(&first);
     let array = first.submit(&["--array", "1-4"], "echo $SHOAL_ARRAY_INDEX");
     let busy = first.submit(&["--time", "1m"], "sleep 2");
@@ -12,7 +18,7 @@ fn runs_jobs(recipe: &str) -> (Node, Node) {
     let after = second.submit(&["--after", &other], "echo then");
     for job in [&array, &busy, &other, &after] {
         let waited = second.shoal(&["wait", "--timeout", "50s", job]);
-        assert!(waited.status.success(), "{recipe}: {}", String::from_utf8_lossy(&waited.stderr));
+        assert!(waited.status.success(), "{words:?}: {}", String::from_utf8_lossy(&waited.stderr));
     }
     assert_eq!(second.says(&["logs", &other]), "done\n");
     (first, second)
@@ -45,6 +51,30 @@ fn recipes_with_queues_run_jobs_and_say_that_they_run_no_gangs() {
         let said = String::from_utf8_lossy(&gang.stderr).into_owned();
         assert!(said.contains("nodes") && said.contains(recipe), "{said}");
     }
+}
+
+#[test]
+fn aria_runs_over_any_overlay_which_newcomers_take_over() {
+    for overlay in ["blatant-s", "can"] {
+        let (first, second) = runs_jobs_with(&["--recipe", "aria", "--overlay", overlay]);
+        for node in [&first, &second] {
+            let client = Client::of(&Home::choose(Some(&node.home())).unwrap()).unwrap();
+            assert_eq!(client.info().unwrap().overlay, overlay);
+        }
+    }
+}
+
+#[test]
+fn shortest_job_is_first_in_a_queue_of_that_order() {
+    let node = Node::start(&["--recipe", "aria", "--queue", "sjf", "--cores", "1"]);
+    let busy = node.submit(&["--time", "1m"], "sleep 60");
+    node.await_state(&busy, "running");
+    let long = node.submit(&["--time", "40m"], "sleep 60");
+    let short = node.submit(&["--time", "1m"], "true");
+    node.says(&["cancel", &busy]);
+    assert!(node.shoal(&["wait", "--timeout", "50s", &short]).status.success());
+    node.await_state(&long, "running");
+    node.says(&["cancel", &long]);
 }
 
 #[test]

@@ -96,6 +96,7 @@ impl Service {
             interface: PREFIX.trim_start_matches('/').to_owned(),
             node: self.node().await?,
             recipe: self.setting.recipe.to_owned(),
+            overlay: self.setting.overlay.to_owned(),
             home: self.setting.home.display().to_string(),
             pid: std::process::id(),
             durability: 1,

@@ -84,6 +84,8 @@ pub struct Setting {
     pub machine: Machine,
     /// How jobs find their places.
     pub recipe: &'static str,
+    /// How nodes come to know each other.
+    pub overlay: &'static str,
     /// The hard limit of a job that names none.
     pub limit_default: Span,
     /// Jobs of one user that have not ended, at most.

@@ -107,6 +107,7 @@ impl Grid {
             home,
             machine,
             recipe: "sample",
+            overlay: "cyclon",
             limit_default,
             open_per_user: shoal_daemon::service::OPEN_PER_USER,
             clock,

@@ -70,13 +70,34 @@ impl Recipe {
         }
     }
 
-    /// The overlay that it stands on where nobody says otherwise, with the values for real use.
-    pub fn overlay(&self) -> overlay::Config {
+    /// The names of the overlays that it stands on in real use, the usual one first.
+    pub fn overlays(&self) -> &'static [&'static str] {
         match self {
-            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Aria(_) | Recipe::Proactive(_) => {
-                overlay::Config::default()
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => &["cyclon"],
+            Recipe::Aria(_) => &["cyclon", "blatant-s", "can"],
+            Recipe::TriPronged(_) => &["can"],
+        }
+    }
+
+    /// The overlay that it stands on where nobody says otherwise, with the values for real use.
+    pub fn usual_overlay(&self) -> overlay::Config {
+        self.overlay(self.overlays()[0]).expect("a recipe stands on what it names")
+    }
+
+    /// The overlay with this name, with the values for real use, if the recipe stands on it.
+    pub fn overlay(&self, name: &str) -> Option<overlay::Config> {
+        if !self.overlays().contains(&name) {
+            return None;
+        }
+        match name {
+            "cyclon" => Some(overlay::cyclon::Config::default().into()),
+            "blatant-s" => Some(overlay::blatant_s::Config::default().into()),
+            "can" => {
+                // Only its searches go by shortcuts.
+                let shortcuts = matches!(self, Recipe::TriPronged(_));
+                Some(overlay::can::Config { shortcuts, ..overlay::can::Config::real() }.into())
             }
-            Recipe::TriPronged(_) => overlay::Config::Can(overlay::can::Config::real()),
+            _ => None,
         }
     }
 

@@ -199,7 +199,7 @@ fn guarded(recipe: config::Recipe) -> Config {
     let mut config = config();
     let work = config.work.as_mut().expect("it takes jobs");
     (work.gate, work.recipe) = (Gate::with(std::sync::Arc::new(Everybody)), recipe);
-    Config { overlay: recipe.overlay(), ..config }
+    Config { overlay: recipe.usual_overlay(), ..config }
 }
 
 fn denials(world: &World<Node>) -> usize {

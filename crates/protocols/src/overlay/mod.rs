@@ -31,6 +31,15 @@ impl Config {
     /// The names of all overlays.
     pub const NAMES: &'static [&'static str] = &["cyclon", "blatant-s", "can"];
 
+    /// The overlay's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Config::Cyclon(_) => "cyclon",
+            Config::BlatantS(_) => "blatant-s",
+            Config::Can(_) => "can",
+        }
+    }
+
     /// The settings of CYCLON, if it is that.
     pub fn as_cyclon(&self) -> Option<&cyclon::Config> {
         match self {

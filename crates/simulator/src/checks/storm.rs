@@ -123,8 +123,8 @@ pub struct Weather {
     pub nodes: usize,
     /// How jobs find their places.
     pub recipe: config::Recipe,
-    /// Whether what is left of busy machines has a CAN of its own, where nodes know each other by one.
-    pub dual: bool,
+    /// How nodes come to know each other.
+    pub overlay: overlay::Config,
     /// What they are.
     pub machines: Vec<Machine>,
     /// How long messages take, in milliseconds.
@@ -172,13 +172,18 @@ impl Weather {
 
     /// What a seed stands for where jobs find their places by a recipe.
     pub fn draw_for(seed: u64, recipe: config::Recipe) -> Weather {
-        let weather = Weather { recipe, ..Weather::draw(seed) };
+        let weather = Weather::draw(seed).with_recipe(recipe).with_ways();
         match recipe {
             config::Recipe::Proactive(_) => weather.with_criteria(),
             config::Recipe::Aria(_) => weather.with_leavers(),
             config::Recipe::TriPronged(_) => weather.with_leavers().with_residues(),
             config::Recipe::Sample(_) | config::Recipe::Asap(_) => weather,
         }
+    }
+
+    /// The same, but jobs find their places by this recipe, over the overlay that is usual for it.
+    pub fn with_recipe(self, recipe: config::Recipe) -> Weather {
+        Weather { recipe, overlay: recipe.usual_overlay(), ..self }
     }
 
     /// What a seed stands for where some machines' owners deny a user, from the start or from some time on.
@@ -265,9 +270,22 @@ impl Weather {
     }
 
     /// In some, what is left of busy machines has a CAN of its own.
-    fn with_residues(self) -> Weather {
+    fn with_residues(mut self) -> Weather {
         let dual = stream(self.seed, Purpose::Storm, 5).random_bool(0.3);
-        Weather { dual, ..self }
+        if let overlay::Config::Can(can) = &mut self.overlay
+            && dual
+        {
+            can.residue = can::Residue::Dual;
+        }
+        self
+    }
+
+    /// In some, nodes know each other by other ways than the usual one: all that carry the recipe.
+    fn with_ways(mut self) -> Weather {
+        let ways = self.recipe.overlays();
+        let way = ways[stream(self.seed, Purpose::Storm, 6).random_range(0..ways.len())];
+        self.overlay = self.recipe.overlay(way).expect("one that carries the recipe");
+        self
     }
 
     /// Users say what is best, and which nodes will do; some jobs wait long enough to be moved.
@@ -345,7 +363,7 @@ impl Weather {
             seed,
             nodes,
             recipe,
-            dual: false,
+            overlay: overlay::Config::default(),
             machines,
             delay_ms,
             fsync,
@@ -365,15 +383,9 @@ impl Weather {
 
     /// The grid, with all that users will ask of it, and how it is to be watched.
     pub fn build<P: NodeLike>(self, replay: String) -> (Grid<P>, Run) {
-        let Weather { seed, nodes, recipe, dual, machines, delay_ms, fsync, faults, .. } = self;
+        let Weather { seed, nodes, recipe, overlay, machines, delay_ms, fsync, faults, .. } = self;
         let Weather { asks, leavers, eager, gate, story, .. } = self;
         let (min_ms, max_ms) = delay_ms;
-        let mut overlay = recipe.overlay();
-        if let overlay::Config::Can(can) = &mut overlay
-            && dual
-        {
-            can.residue = can::Residue::Dual;
-        }
         let config = Config {
             seed,
             nodes,

@@ -84,9 +84,7 @@ fn seed_8438_ranks_stop_when_a_node_has_lost_its_disk_and_with_it_its_task() {
 #[test]
 fn seed_6491_owner_that_is_down_does_not_have_to_say_why_a_job_waits() {
     let asap = Recipe::named("asap").expect("a recipe");
-    if let Err(violation) =
-        run_weather::<Node>(Weather { recipe: asap, ..Weather::draw_plain(6491) }, replay(6491))
-    {
+    if let Err(violation) = run_weather::<Node>(Weather::draw_plain(6491).with_recipe(asap), replay(6491)) {
         panic!("{violation}");
     }
 }
@@ -94,9 +92,7 @@ fn seed_6491_owner_that_is_down_does_not_have_to_say_why_a_job_waits() {
 #[test]
 fn seed_7794_start_that_a_slow_disk_held_up_may_come_after_the_faults() {
     let asap = Recipe::named("asap").expect("a recipe");
-    if let Err(violation) =
-        run_weather::<Node>(Weather { recipe: asap, ..Weather::draw_plain(7_794) }, replay(7_794))
-    {
+    if let Err(violation) = run_weather::<Node>(Weather::draw_plain(7_794).with_recipe(asap), replay(7_794)) {
         panic!("{violation}");
     }
 }
