@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::large;
 use crate::scenario::Library;
 
 /// The scenarios of this paper, so that the program needs no files.
@@ -60,8 +61,10 @@ pub enum Variant {
     Plenty,
     /// A grid of so many nodes at the same load of each, drawn at random with four links of each; the first jobs.
     Scale(u32),
-    /// The same, with a hop limit and a fan-out that reach about as many nodes whatever the size.
+    /// The same, with a hop limit that reaches about as many nodes whatever the size.
     Flat(u32),
+    /// The same, with all jobs.
+    Whole(u32),
 }
 
 impl Case {
@@ -76,24 +79,8 @@ impl Case {
                     .to_owned()
             }
             Variant::Cyclon => "start = \"graph\"\noverlay = { kind = \"cyclon\" }\n".to_owned(),
-            Variant::Scale(nodes) | Variant::Flat(nodes) => {
-                // The gap shrinks as the grid grows; so do the jobs that are waited for.
-                let gap = 10.0 * 500.0 / f64::from(nodes);
-                let flat = match self.variant {
-                    Variant::Flat(_) => {
-                        "recipe.request_hops = 5\nrecipe.round_hops = 1\nrecipe.inform_hops = 6\n"
-                    }
-                    Variant::Scale(_)
-                    | Variant::Paper
-                    | Variant::Wait(_)
-                    | Variant::Live
-                    | Variant::Cyclon
-                    | Variant::Central
-                    | Variant::Plenty => "",
-                };
-                format!(
-                    "nodes = {nodes}\nstart = \"graph\"\nworkload.jobs = 200\nworkload.gap_secs = {gap:?}\n{flat}"
-                )
+            Variant::Scale(nodes) | Variant::Flat(nodes) | Variant::Whole(nodes) => {
+                large::changes(self.scene, self.variant, nodes)
             }
         };
         changes
@@ -112,6 +99,7 @@ impl fmt::Display for Case {
             Variant::Plenty => f.write_str(", jobs for many machines")?,
             Variant::Scale(nodes) => write!(f, ", {nodes} nodes")?,
             Variant::Flat(nodes) => write!(f, ", {nodes} nodes, fewer hops")?,
+            Variant::Whole(nodes) => write!(f, ", {nodes} nodes, all jobs")?,
         }
         write!(f, ", seed {}", self.seed)
     }

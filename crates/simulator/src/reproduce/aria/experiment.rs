@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::case::{Case, LIBRARY, Variant};
+use super::large;
 use super::seen::Seen;
 use super::size::Size;
 use crate::reproduce::finding::Findings;
@@ -29,10 +30,12 @@ pub enum Experiment {
     Central,
     Cause,
     Scale,
+    /// Whole runs on one of the large grids.
+    Whole(usize),
 }
 
 impl Experiment {
-    pub const ALL: [Experiment; 7] = [
+    pub const ALL: [Experiment; 9] = [
         Experiment::Paper,
         Experiment::AcceptWait,
         Experiment::Live,
@@ -40,6 +43,8 @@ impl Experiment {
         Experiment::Central,
         Experiment::Cause,
         Experiment::Scale,
+        Experiment::Whole(0),
+        Experiment::Whole(1),
     ];
 
     /// Whether it finds this id.
@@ -54,11 +59,12 @@ impl Experiment {
             Experiment::Central => group == "central",
             Experiment::Cause => group == "cause",
             Experiment::Scale => group == "scale",
+            Experiment::Whole(grid) => group == "whole" && parts.next() == Some(large::WHOLE[grid]),
         }
     }
 
-    /// The runs that it needs.
-    pub fn cases(self, size: &Size) -> Vec<Case> {
+    /// The runs that it needs for what is wanted.
+    pub fn cases(self, size: &Size, wanted: &[&'static str]) -> Vec<Case> {
         let each = |scenes: &[&'static str], seeds: u64, variant: Variant| -> Vec<Case> {
             let of = |scene: &&'static str| {
                 let scene = *scene;
@@ -80,8 +86,14 @@ impl Experiment {
             Experiment::Central => each(&scenes(), size.seeds, Variant::Central),
             Experiment::Cause => each(&CAUSE, beside, Variant::Plenty),
             Experiment::Scale => {
-                let variants = size.scales().flat_map(|nodes| [Variant::Scale(nodes), Variant::Flat(nodes)]);
-                variants.flat_map(|variant| each(&["iMixed"], 1, variant)).collect()
+                large::variants(size).flat_map(|variant| each(&scenes(), 1, variant)).collect()
+            }
+            // Each of them takes minutes: only those that are asked for.
+            Experiment::Whole(grid) => {
+                let of = |scene: &str| format!("aria/beyond/whole/{}/{scene}/", large::WHOLE[grid]);
+                let mut scenes = scenes();
+                scenes.retain(|scene| wanted.iter().any(|id| id.starts_with(&of(scene))));
+                each(&scenes, 1, Variant::Whole(size.whole[grid]))
             }
         }
     }
@@ -101,7 +113,10 @@ impl Experiment {
             Experiment::Cyclon => cyclon(runs, findings),
             Experiment::Central => all_scenes("central", Variant::Central, runs, findings),
             Experiment::Cause => cause(runs, findings),
-            Experiment::Scale => scale(runs, findings),
+            Experiment::Scale => large::judge_scale(runs, findings),
+            Experiment::Whole(grid) => {
+                large::judge_whole(large::WHOLE[grid], runs.size.whole[grid], runs, findings);
+            }
         }
     }
 }
@@ -159,7 +174,7 @@ impl Runs {
     }
 }
 
-fn over(one: f64, other: f64) -> f64 {
+pub(super) fn over(one: f64, other: f64) -> f64 {
     if other == 0.0 { 0.0 } else { one / other }
 }
 
@@ -378,22 +393,5 @@ fn cause(runs: &Runs, findings: &mut Findings) {
     for scene in CAUSE {
         findings.figure(&format!("aria/beyond/cause/{scene}/missed"), &values(scene, Seen::missed));
         findings.figure(&format!("aria/beyond/cause/{scene}/missed_time"), &values(scene, Seen::missed_time));
-    }
-}
-
-/// REQUESTs of a job as the grid grows, and what fewer hops make of that.
-fn scale(runs: &Runs, findings: &mut Findings) {
-    let requests = |seen: &Seen| {
-        let messages = seen.traffic.get("request").map_or(0, |traffic| traffic.messages);
-        messages as f64 / seen.jobs.len().max(1) as f64
-    };
-    for (name, nodes) in ["x1", "x20", "x200"].into_iter().zip(runs.size.scales()) {
-        for (kind, variant) in [("paper", Variant::Scale(nodes)), ("flat", Variant::Flat(nodes))] {
-            let seen = runs.varied("iMixed", variant);
-            let of = |figure: fn(&Seen) -> f64| seen.iter().map(|seen| figure(seen)).collect::<Vec<f64>>();
-            let sent: Vec<f64> = seen.iter().map(|seen| requests(seen)).collect();
-            findings.figure(&format!("aria/beyond/scale/{name}/{kind}/requests"), &sent);
-            findings.figure(&format!("aria/beyond/scale/{name}/{kind}/completion"), &of(Seen::completion));
-        }
     }
 }

@@ -1,9 +1,25 @@
 //! Every figure and claim: what the paper says, and what a claim is judged by.
 
+use super::large;
 use crate::reproduce::finding::Known;
 
 /// Every figure and claim of the paper, and what we set beside it.
-pub const KNOWN: &[Known] = &[
+pub const KNOWN: &[Known] = &joined::<{ USUAL.len() + large::KNOWN.len() }>();
+
+/// Those of the paper's grid, and those of large ones.
+const fn joined<const COUNT: usize>() -> [Known; COUNT] {
+    let mut all = [USUAL[0]; COUNT];
+    let mut next = 1;
+    while next < COUNT {
+        let beyond = next >= USUAL.len();
+        all[next] = if beyond { large::KNOWN[next - USUAL.len()] } else { USUAL[next] };
+        next += 1;
+    }
+    all
+}
+
+/// Every figure and claim about the paper's grid.
+const USUAL: &[Known] = &[
     Known {
         id: "aria/fig1",
         paper: None,
@@ -457,16 +473,4 @@ pub const KNOWN: &[Known] = &[
     Known { id: "aria/beyond/cause/DeadlineH/missed_time", paper: None, unit: "h", claim: None },
     Known { id: "aria/beyond/cause/iDeadlineH/missed", paper: None, unit: "jobs", claim: None },
     Known { id: "aria/beyond/cause/iDeadlineH/missed_time", paper: None, unit: "h", claim: None },
-    Known { id: "aria/beyond/scale/x1/paper/requests", paper: None, unit: "", claim: None },
-    Known { id: "aria/beyond/scale/x1/paper/completion", paper: None, unit: "h", claim: None },
-    Known { id: "aria/beyond/scale/x1/flat/requests", paper: None, unit: "", claim: None },
-    Known { id: "aria/beyond/scale/x1/flat/completion", paper: None, unit: "h", claim: None },
-    Known { id: "aria/beyond/scale/x20/paper/requests", paper: None, unit: "", claim: None },
-    Known { id: "aria/beyond/scale/x20/paper/completion", paper: None, unit: "h", claim: None },
-    Known { id: "aria/beyond/scale/x20/flat/requests", paper: None, unit: "", claim: None },
-    Known { id: "aria/beyond/scale/x20/flat/completion", paper: None, unit: "h", claim: None },
-    Known { id: "aria/beyond/scale/x200/paper/requests", paper: None, unit: "", claim: None },
-    Known { id: "aria/beyond/scale/x200/paper/completion", paper: None, unit: "h", claim: None },
-    Known { id: "aria/beyond/scale/x200/flat/requests", paper: None, unit: "", claim: None },
-    Known { id: "aria/beyond/scale/x200/flat/completion", paper: None, unit: "h", claim: None },
 ];

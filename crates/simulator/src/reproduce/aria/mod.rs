@@ -9,6 +9,7 @@ mod central;
 mod experiment;
 mod figures;
 mod known;
+mod large;
 mod plan;
 mod seen;
 mod sheets;

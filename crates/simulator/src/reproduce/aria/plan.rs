@@ -39,7 +39,7 @@ impl Plan {
         let size = Size::of(settings);
         let experiments: Vec<Experiment> =
             Experiment::ALL.into_iter().filter(|one| wanted.iter().any(|id| one.finds(id))).collect();
-        let cases: BTreeSet<Case> = experiments.iter().flat_map(|one| one.cases(&size)).collect();
+        let cases: BTreeSet<Case> = experiments.iter().flat_map(|one| one.cases(&size, wanted)).collect();
         let cases: Vec<Case> = cases.into_iter().collect();
         let trace = settings.trace.clone();
         let mut plan = Plan { size, experiments, cases, about: Vec::new(), trace };
@@ -66,6 +66,7 @@ impl Plan {
             Variant::Cyclon => informs + 5.0,
             Variant::Central => 0.1,
             Variant::Scale(nodes) | Variant::Flat(nodes) => f64::from(nodes) / 500.0,
+            Variant::Whole(nodes) => f64::from(nodes) / 10.0,
         }
     }
 
@@ -108,7 +109,7 @@ impl Plan {
     fn scenario(&self, case: &Case) -> Result<Scenario, Error> {
         let Size { nodes, jobs, .. } = self.size;
         let sized = match case.variant {
-            Variant::Scale(_) | Variant::Flat(_) => String::new(),
+            Variant::Scale(_) | Variant::Flat(_) | Variant::Whole(_) => String::new(),
             Variant::Paper | Variant::Wait(_) | Variant::Live | Variant::Cyclon | Variant::Central => {
                 format!("nodes = {nodes}\nworkload.jobs = {jobs}\n")
             }

@@ -1,6 +1,7 @@
 //! The paper's figures in tables, with ours beside them.
 
 use super::experiment::{WAITING, WAITS, scenes};
+use super::large;
 use crate::reproduce::asap::number;
 use crate::reproduce::finding::Finding;
 use crate::reproduce::sheet::Sheet;
@@ -12,10 +13,9 @@ pub fn sheets(findings: &[Finding]) -> Vec<Sheet> {
         deadlines(findings),
         accept_wait(findings),
         otherwise(findings),
-        scale(findings),
         beside(findings),
     ];
-    sheets.into_iter().filter(|sheet| !sheet.rows.is_empty()).collect()
+    sheets.into_iter().chain(large::sheets(findings)).filter(|sheet| !sheet.rows.is_empty()).collect()
 }
 
 fn find<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
@@ -82,21 +82,6 @@ fn accept_wait(findings: &[Finding]) -> Sheet {
         WAITING.map(|scene| ours(findings, &format!("aria/accept_wait/0s/{scene}/unfinished")));
     if find(findings, "aria/accept_wait/0s/FCFS/unfinished").is_some() {
         sheet.row(["0 s: unfinished".to_owned(), a, b, c, d, e, f]);
-    }
-    sheet
-}
-
-/// How traffic grows with the grid.
-fn scale(findings: &[Finding]) -> Sheet {
-    let columns = ["", "REQUESTs a job", "completion, h", "flat: REQUESTs", "flat: completion, h"];
-    let mut sheet = Sheet::new("iMixed on larger grids at the same load of each node", columns);
-    for (name, title) in [("x1", "smallest grid"), ("x20", "20 times as large"), ("x200", "200 times")] {
-        let of = |what: &str| ours(findings, &format!("aria/beyond/scale/{name}/{what}"));
-        if find(findings, &format!("aria/beyond/scale/{name}/paper/requests")).is_some() {
-            let figures = ["paper/requests", "paper/completion", "flat/requests", "flat/completion"].map(of);
-            let [requests, completion, flat_requests, flat_completion] = figures;
-            sheet.row([title.to_owned(), requests, completion, flat_requests, flat_completion]);
-        }
     }
     sheet
 }

@@ -16,19 +16,24 @@ pub struct Size {
     pub seeds_beside: u64,
     /// The largest grid, 200 times the smallest of the three that are compared.
     pub largest: u32,
+    /// The grids on which whole runs are made: 20 and 200 times the usual one.
+    pub whole: [u32; 2],
 }
 
 impl Size {
     pub fn of(settings: &Settings) -> Size {
         let size = match (settings.tiny, settings.quick) {
             (true, _) => {
-                Size { name: "tiny", nodes: 60, jobs: 60, seeds: 2, seeds_beside: 1, largest: 1_200 }
+                let (nodes, jobs, whole) = (60, 60, [30, 60]);
+                Size { name: "tiny", nodes, jobs, seeds: 2, seeds_beside: 1, largest: 800, whole }
             }
             (false, true) => {
-                Size { name: "quick", nodes: 500, jobs: 1_000, seeds: 1, seeds_beside: 1, largest: 20_000 }
+                let (nodes, jobs, whole) = (500, 1_000, [2_000, 20_000]);
+                Size { name: "quick", nodes, jobs, seeds: 1, seeds_beside: 1, largest: 20_000, whole }
             }
             (false, false) => {
-                Size { name: "full", nodes: 500, jobs: 1_000, seeds: 10, seeds_beside: 2, largest: 100_000 }
+                let (nodes, jobs, whole) = (500, 1_000, [10_000, 100_000]);
+                Size { name: "full", nodes, jobs, seeds: 10, seeds_beside: 2, largest: 100_000, whole }
             }
         };
         match settings.seeds.map(NonZeroU32::get).map(u64::from) {
