@@ -121,7 +121,8 @@ pub struct Info {
     pub node: NodeView,
     /// How jobs find their places here.
     pub recipe: String,
-    /// How nodes come to know each other here.
+    /// How nodes come to know each other here; nodes of versions that leave no choice do not say.
+    #[serde(default)]
     pub overlay: String,
     /// Its folder.
     pub home: String,

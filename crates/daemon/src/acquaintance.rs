@@ -38,10 +38,13 @@ impl Acquaintance {
         }
     }
 
-    /// Speaks to whom it knew, and enters the overlay through them.
-    pub fn meet_again(self, mailbox: &Mailbox<Node>, network: &quic::Handle) {
+    /// Speaks to whom it knew, and enters the overlay through them: through others at each start, by a number that is drawn,
+    /// since some may be gone for good.
+    pub fn meet_again(self, mailbox: &Mailbox<Node>, network: &quic::Handle, drawn: u64) {
         let mut known = network.known(KNOWN_MAX);
         known.retain(|&node| node != network.me());
+        let first = drawn.checked_rem(known.len() as u64).unwrap_or(0);
+        known.rotate_left(first as usize);
         for command in self.commands(known) {
             if let Err(refused) = mailbox.command(command) {
                 tracing::warn!("cannot meet the others: {refused}");
@@ -77,7 +80,7 @@ impl Acquaintance {
                     | Event::Unreachable { .. }
                     | Event::Admitted(_),
                 )
-                // Gossip tells of those that were missed here.
+                // Others tell of those that were missed here.
                 | Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => return,
             };

@@ -258,10 +258,8 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         .filter(|kept| bind.is_none_or(|bind| bind.port() == 0 && bind.ip() == kept.ip()));
     place.bind = kept.or(bind).unwrap_or(place.bind);
     let wish = settings.wish(wish)?;
-    // Before anything is joined: what no grid is made with, this one is not either.
-    if wish.recipe.is_some() {
-        wish.grid()?;
-    }
+    // Before anything is joined: what no grid is made with, none that is joined has.
+    wish.check()?;
     let grid = match (Grid::load(&identity, Arc::clone(&cabinet))?, ticket) {
         (Some(grid), Some(ticket)) if grid.id() != ticket.grid => return Err(StartError::OtherGrid),
         (Some(grid), _) => grid,
@@ -368,7 +366,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     let running = driver.spawn().map_err(|source| StartError::Io { doing: "start a thread", source })?;
     reconcile(&running, &history, clock)?;
     let acquaintance = Acquaintance::through(overlay);
-    acquaintance.meet_again(running.mailbox(), &network);
+    acquaintance.meet_again(running.mailbox(), &network, drawn()?);
     runtime.spawn(acquaintance.meet_others(running.mailbox().clone(), connected));
 
     let name =

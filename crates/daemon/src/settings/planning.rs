@@ -56,6 +56,24 @@ impl Settings {
 }
 
 impl Wish {
+    /// Refuses what no grid has, whichever it is.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        if self.recipe.is_some() {
+            return self.grid().map(|_| ());
+        }
+        let any =
+            |name: &&str| Recipe::named(name).is_some_and(|recipe| self.with(recipe.name()).grid().is_ok());
+        match Recipe::NAMES.iter().any(any) {
+            true => Ok(()),
+            // What is wrong with it for the recipe that leaves most open.
+            false => self.with("aria").grid().map(|_| ()),
+        }
+    }
+
+    fn with(&self, recipe: &str) -> Wish {
+        Wish { recipe: Some(recipe.to_owned()), ..self.clone() }
+    }
+
     /// What a grid that is made with it agrees on.
     pub fn grid(&self) -> Result<GridSettings, SettingsError> {
         let recipe = self.recipe.clone().unwrap_or_else(|| RECIPE_DEFAULT.to_owned());
@@ -159,6 +177,15 @@ mod tests {
             refused,
             "the recipe aria does not stand on the overlay `cylcon`: expected cyclon or blatant-s or can"
         );
+    }
+
+    #[test]
+    fn whoever_joins_may_leave_the_recipe_to_the_grid_but_asks_for_nothing_that_no_grid_has() {
+        for (overlay, queue) in [("", ""), ("can", ""), ("blatant-s", "sjf"), ("", "edf")] {
+            assert!(wish("", overlay, queue).check().is_ok(), "{overlay} {queue}");
+        }
+        assert!(told(wish("", "cylcon", "").check()).contains("expected cyclon or blatant-s or can"));
+        assert!(told(wish("", "can", "").grid()).contains("sample"), "a grid that is made here has a recipe");
     }
 
     #[test]

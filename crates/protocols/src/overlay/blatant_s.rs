@@ -12,8 +12,9 @@
 //! Paper: Brocco, Hirsbrunner, 2009, as far as its family (BlåtAnt, BLATANT-R) tells; no full text was to be had, so the
 //! numbers are ours. Done otherwise: of a short ring only the link that comes last in an order known to all is cut, so
 //! that cuts made at the same time never take a grid apart; both ends keep two links, and whoever has only two makes
-//! a third one, to somebody far away, before one of them is cut; rules are looked at at most once in [`Config::rules_ms`]. Links are undirected by hand-shake; whoever is pinged by a node that it has no
-//! link to says so. With [`Config::ant_ms`] = 0 nothing changes: the links that [`Command::Meet`] made stay.
+//! a third one, to somebody far away, before one of them is cut; rules are looked at once in [`Config::rules_ms`] at most;
+//! those who were thought dead are asked for a link now and then. Links are undirected by hand-shake; whoever is pinged by
+//! a node that it has no link to says so. With [`Config::ant_ms`] = 0 nothing changes: the links that [`Command::Meet`] made stay.
 
 mod alpha;
 mod config;
@@ -40,6 +41,10 @@ const PASSES: u8 = 3;
 const UPDATE_HOPS: u8 = 2;
 /// The neighbours of a dead one that are linked in its place.
 const REPAIRS: usize = 2;
+/// Those of whom nothing was heard any more that are remembered: they may have been cut off, and be back.
+const FORMER_MAX: usize = 8;
+/// The share of evaporations at which one of them is asked for a link.
+const FORMER_ASKED: f64 = 0.1;
 
 /// Fresh pheromone, in thousandths.
 const FRESH: u16 = 1_000;
@@ -93,6 +98,8 @@ pub struct BlatantS {
     links: Vec<Link>,
     alpha: Alpha,
     introducer: Option<NodeId>,
+    /// Neighbours and introducers of whom nothing was heard any more, the oldest first.
+    former: Vec<NodeId>,
     /// When the rules were last looked at, and whether something new has come since.
     looked_at: Time,
     news: bool,
@@ -122,6 +129,7 @@ impl Protocol for BlatantS {
             links: Vec::new(),
             alpha: Alpha::new(config.alpha),
             introducer: None,
+            former: Vec::new(),
             looked_at: Time::ZERO,
             news: false,
             changed_at: Time::ZERO,
@@ -142,6 +150,8 @@ impl Protocol for BlatantS {
                 ctx.wake_after(evaporate, Timer::Evaporate);
             }
             Input::Command(Command::Join(introducer)) => {
+                let before = self.introducer.replace(introducer).filter(|&before| before != introducer);
+                before.into_iter().for_each(|before| self.keep_in_mind(before));
                 self.introducer = Some(introducer).filter(|&node| node != self.me);
                 self.seek_links(ctx);
             }
@@ -199,6 +209,7 @@ impl BlatantS {
             return;
         }
         let linked = self.refresh(from);
+        self.former.retain(|&node| node != from);
         match message {
             // Of a stranger too: it may have been linked a moment ago, and this be quicker than the word of it.
             Message::Discovery { seen, hops } => self.on_discovery(from, seen, hops, ctx),
@@ -345,7 +356,26 @@ impl BlatantS {
         }
         self.alpha.drop_before(ctx.now - REMEMBERED);
         self.seek_links(ctx);
+        self.seek_former(ctx);
         self.look_at_rules(ctx);
+    }
+
+    /// Asks one of those who were thought dead: without that, two halves of a grid that was cut apart would never meet again.
+    fn seek_former(&mut self, ctx: &mut Ctx<'_, BlatantS>) {
+        if !self.former.is_empty() && ctx.chance.random_bool(FORMER_ASKED) {
+            let node = self.former[ctx.chance.random_range(0..self.former.len())];
+            ctx.send(node, Message::Construct { newcomer: self.me, passes: 0 });
+        }
+    }
+
+    fn keep_in_mind(&mut self, node: NodeId) {
+        if node == self.me || self.has(node) || self.former.contains(&node) {
+            return;
+        }
+        if self.former.len() == FORMER_MAX {
+            self.former.remove(0);
+        }
+        self.former.push(node);
     }
 
     /// Links to neighbours of the dead one, so that those it held together stay together.
@@ -355,6 +385,7 @@ impl BlatantS {
             None => Vec::new(),
         };
         self.unlink(node, ctx);
+        self.keep_in_mind(node);
         heirs.retain(|&heir| heir != self.me && heir != node && !self.has(heir));
         for _ in 0..REPAIRS.min(heirs.len()) {
             let heir = heirs.swap_remove(ctx.chance.random_range(0..heirs.len()));

@@ -120,6 +120,22 @@ fn dead_neighbour_is_found_and_those_around_it_are_linked() {
 }
 
 #[test]
+fn halves_that_were_cut_apart_meet_again() {
+    let ring = [(1, 2), (2, 3), (3, 1), (4, 5), (5, 6), (6, 4), (3, 4)];
+    let mut world = met(Config::default(), &ring);
+    let across = |from: NodeId, to: NodeId| (from.0 <= 3) != (to.0 <= 3);
+    let are_linked = |world: &World<BlatantS>| {
+        links(world, 6).iter().any(|&(one, other)| across(NodeId(one), NodeId(other)))
+    };
+    world.network(move |sent| if across(sent.from, sent.to) { Vec::new() } else { vec![DELAY] });
+    world.run_for(Span::from_mins(10));
+    assert!(!are_linked(&world), "each half has given the other up");
+    world.network(|_| vec![DELAY]);
+    world.run_for(Span::from_mins(30));
+    assert!(are_linked(&world), "{}", world.story());
+}
+
+#[test]
 fn frozen_overlay_stays_as_it_was_and_says_nothing() {
     let chain: Vec<(u64, u64)> = (1..=19).map(|node| (node, node + 1)).collect();
     let mut world = met(Config::default().frozen(), &chain);

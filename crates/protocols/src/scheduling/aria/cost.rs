@@ -60,9 +60,14 @@ pub struct Local {
     running: BTreeMap<Place, Option<Time>>,
     /// How jobs that may come stand in the queue.
     expected: BTreeMap<JobId, Expected>,
+    /// Jobs whose begin has not come, where nothing is planned for it: they do not stand in the queue yet.
+    early: BTreeMap<Place, Task<Place, Resources>>,
     /// Counts what has changed.
     changes: u64,
 }
+
+/// By so much clocks of a grid may differ.
+const CLOCKS_APART: Span = Span::from_secs(10);
 
 /// How a job that may come stands in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +103,7 @@ impl Local {
             machine: machine.clone(),
             running: BTreeMap::new(),
             expected: BTreeMap::new(),
+            early: BTreeMap::new(),
             changes: 0,
         }
     }
@@ -147,13 +153,21 @@ impl Local {
             stands.unwrap_or(Expected { overtaken: 0, entered: now, at_once: false });
         task.wish = Wish { entered: Some(entered), overtaken, at_once, ..task.wish };
         self.changes += 1;
+        if self.is_early(now, &task) {
+            return task_fits(&task, &self.machine) && self.early.insert(place, task).is_none();
+        }
         self.queue.arrive(now, task).is_ok()
+    }
+
+    /// Whether a job has to wait for its begin before it may stand in the queue.
+    fn is_early(&self, now: Time, task: &Task<Place, Resources>) -> bool {
+        !self.reserves() && task.wish.begin.is_some_and(|begin| begin > now)
     }
 
     /// A job that waits is taken away.
     pub fn withdraw(&mut self, place: Place) -> bool {
         self.changes += 1;
-        self.queue.withdraw(place)
+        self.early.remove(&place).is_some() || self.queue.withdraw(place)
     }
 
     /// A job that ran has ended.
@@ -165,6 +179,15 @@ impl Local {
 
     /// The jobs that start now.
     pub fn start(&mut self, now: Time) -> Vec<Place> {
+        let due: Vec<Place> = self
+            .early
+            .iter()
+            .filter(|(_, task)| task.wish.begin.is_none_or(|begin| begin <= now))
+            .map(|(&place, _)| place)
+            .collect();
+        for task in due.into_iter().filter_map(|place| self.early.remove(&place)) {
+            self.queue.arrive(now, task).expect("it fits, as it did when it came");
+        }
         let waiting: BTreeMap<Place, Option<Time>> =
             self.queue.waiting().map(|task| (task.id, task.wish.deadline)).collect();
         let mut started = Vec::new();
@@ -176,7 +199,8 @@ impl Local {
 
     /// When a job starts although nothing happens then.
     pub fn wake(&self) -> Option<Time> {
-        self.queue.wake()
+        let begins = self.early.values().filter_map(|task| task.wish.begin);
+        begins.chain(self.queue.wake()).min()
     }
 
     /// Whether a job is on the machine, or has not left it yet.
@@ -191,13 +215,15 @@ impl Local {
 
     /// Jobs that wait and jobs that run.
     pub fn len(&self) -> (usize, usize) {
-        (self.queue.waiting().count(), self.running.len())
+        (self.early.len() + self.queue.waiting().count(), self.running.len())
     }
 
-    /// What a job would cost if it came now; none if it does not fit.
+    /// What a job would cost if it came now; none if it does not fit, or names a begin for which nothing is planned here.
     pub fn cost_of(&self, now: Time, job: JobId, needs: &Needs, priority: i16) -> Option<Cost> {
         let task = self.task((job, ASKED), needs, priority);
-        task_fits(&task, &self.machine).then_some(())?;
+        // Whoever asks when it is time may have a clock that is a little ahead.
+        let will_do = task_fits(&task, &self.machine) && !self.is_early(now + CLOCKS_APART, &task);
+        will_do.then_some(())?;
         Some(self.cost(now, Some(&task), task.id, task.wish.deadline.is_some()))
     }
 
@@ -215,7 +241,8 @@ impl Local {
                 found = start;
             }
         });
-        found
+        let begin = task.wish.begin.filter(|_| self.is_early(now, &task));
+        begin.map_or(found, |begin| found.max(begin))
     }
 
     /// How all waiting jobs stand.
@@ -297,6 +324,29 @@ mod tests {
 
     fn place(number: u64) -> Place {
         (JobId::from_number(number), Epoch(1))
+    }
+
+    #[test]
+    fn job_waits_for_its_begin_whatever_the_order_and_is_offered_a_place_where_that_is_planned() {
+        let begin = Time::ZERO + Span::from_hours(2);
+        let later = Needs { begin: Some(begin), ..needs(1, None) };
+        for policy in Policy::ALL {
+            let mut local = local(policy, 1_000);
+            let asked = local.cost_of(Time::ZERO, JobId::from_number(2), &later, 0);
+            assert_eq!(asked.is_some(), policy == Policy::Reservation, "{policy}");
+            let nearly = Time::ZERO + Span::from_hours(2) - Span::from_secs(5);
+            assert!(
+                local.cost_of(nearly, JobId::from_number(2), &later, 0).is_some(),
+                "{policy}: clocks differ"
+            );
+            assert!(local.arrive(Time::ZERO, place(1), &later, 0), "{policy}");
+            assert_eq!(local.start(Time::ZERO), [], "{policy}");
+            assert_eq!(local.wake(), Some(begin), "{policy}");
+            assert_eq!(local.start(nearly), [], "{policy}");
+            assert_eq!(local.start(begin), [place(1)], "{policy}");
+            assert!(local.arrive(Time::ZERO, place(3), &later, 0) && local.withdraw(place(3)), "{policy}");
+            assert!(!local.withdraw(place(3)), "{policy}: it is gone");
+        }
     }
 
     #[test]

@@ -336,7 +336,8 @@ impl Aria {
             match seat.state() {
                 SeatState::Held => self.on_held(job, epoch, 1, ctx),
                 SeatState::Running => {
-                    self.local.arrive(ctx.now, place, &needs, priority);
+                    // Its begin has come, whatever the clock says now.
+                    self.local.arrive(ctx.now, place, &Needs { begin: None, ..needs }, priority);
                 }
                 SeatState::Waiting => {
                     ctx.report(Event::Confirmed { task, owner, brief });

@@ -85,16 +85,8 @@ impl Experiment {
             Experiment::Cyclon => each(&scenes(), beside, Variant::Cyclon),
             Experiment::Central => each(&scenes(), size.seeds, Variant::Central),
             Experiment::Cause => each(&CAUSE, beside, Variant::Plenty),
-            Experiment::Scale => {
-                large::variants(size).flat_map(|variant| each(&scenes(), 1, variant)).collect()
-            }
-            // Each of them takes minutes: only those that are asked for.
-            Experiment::Whole(grid) => {
-                let of = |scene: &str| format!("aria/beyond/whole/{}/{scene}/", large::WHOLE[grid]);
-                let mut scenes = scenes();
-                scenes.retain(|scene| wanted.iter().any(|id| id.starts_with(&of(scene))));
-                each(&scenes, 1, Variant::Whole(size.whole[grid]))
-            }
+            Experiment::Scale => large::scale_cases(size, wanted),
+            Experiment::Whole(grid) => large::whole_cases(grid, size, wanted),
         }
     }
 
