@@ -150,9 +150,12 @@ impl Protocol for BlatantS {
                 ctx.wake_after(evaporate, Timer::Evaporate);
             }
             Input::Command(Command::Join(introducer)) => {
-                let before = self.introducer.replace(introducer).filter(|&before| before != introducer);
-                before.into_iter().for_each(|before| self.keep_in_mind(before));
+                let before = self.introducer.take().filter(|&before| before != introducer);
                 self.introducer = Some(introducer).filter(|&node| node != self.me);
+                // Who has links enough needs no other way in.
+                if let Some(before) = before.filter(|_| self.degree() < LINKS_LEAST) {
+                    self.keep_in_mind(before);
+                }
                 self.seek_links(ctx);
             }
             Input::Command(Command::Meet(nodes)) => {

@@ -43,6 +43,26 @@ fn newcomer_is_linked_by_its_introducer() {
 }
 
 #[test]
+fn who_knows_of_several_ways_in_needs_one_of_them_and_who_is_in_needs_none() {
+    let ring: Vec<(u64, u64)> = (1..=8).map(|node| (node, node % 8 + 1)).collect();
+    let mut world = met(Config::default(), &ring);
+    for known in (1..=8).map(NodeId) {
+        world.command(NodeId(4), Command::Join(known));
+    }
+    world.run_for(Span::from_mins(30));
+    assert_eq!(world.core(NodeId(4)).degree(), 2, "it has links enough");
+    world.crash(NodeId(3));
+    world.crash(NodeId(4));
+    world.run_for(Span::from_mins(10));
+    world.restart(NodeId(4));
+    for known in [1, 3].map(NodeId) {
+        world.command(NodeId(4), Command::Join(known));
+    }
+    world.run_for(Span::from_mins(10));
+    assert!(world.core(NodeId(4)).degree() >= 2, "the last way in is dead: {}", world.story());
+}
+
+#[test]
 fn ends_of_a_long_chain_are_linked() {
     let chain: Vec<(u64, u64)> = (1..=11).map(|node| (node, node + 1)).collect();
     let mut world = met(Config::default(), &chain);
