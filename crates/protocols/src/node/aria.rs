@@ -96,7 +96,7 @@ impl Node {
     fn wanted(&self, job: JobId) -> Option<Wanted> {
         let owned = self.work.as_ref()?.owned.get(&job)?;
         let index = owned.of.map(|(_, index)| index);
-        let Owned { limit, numbered, .. } = *owned;
+        let Owned { limit, numbered, .. } = **owned;
         Some(Wanted { envelope: owned.envelope.clone(), index, limit, numbered })
     }
 

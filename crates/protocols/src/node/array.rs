@@ -98,7 +98,7 @@ impl Work {
         let job = Owned::of_array(parent, array, index, self.limit_default);
         let id = array.of_index(index);
         // After a restart it may be known already, with how often it was tried, or how it ended.
-        match &self.owned.entry(id).or_insert(job).phase {
+        match &self.owned.entry(id).or_insert_with(|| Box::new(job)).phase {
             Phase::Ended(end) => progress.note(*end),
             Phase::Seeking | Phase::Placed { .. } => {
                 progress.open.insert(index, id);

@@ -26,8 +26,16 @@ use crate::commit::two_phase::{Placement, Stage};
 use crate::protocol::Ctx;
 use crate::scheduling::{self, STAYS_WITHIN};
 
-/// How many waiting tasks are looked at when room comes up, by start: enough to find one that fits, however many wait.
-const OFFERS_MAX: usize = 16;
+/// How many waiting tasks are looked at, by start: so many at all, and so many that could not be offered room.
+struct Looks {
+    all: usize,
+    misses: usize,
+}
+
+/// When room comes up: enough to find some that fit, however many wait.
+const ROOM_CAME_UP: Looks = Looks { all: 64, misses: 16 };
+/// When a node is back.
+const NODE_IS_BACK: Looks = Looks { all: 4_096, misses: 1_024 };
 /// How often an owner looks for better places.
 const LOOK_EVERY: Span = Span::from_secs(10);
 /// For how many jobs at once, in turn: what an owner asks of others does not grow with its queue.
@@ -38,26 +46,49 @@ const LOOK_PAUSE: Span = Span::from_secs(2);
 const BETTER_BY: u64 = 20;
 
 impl Work {
-    /// Asks a task's owner whether it may start now, if there is room for it in a copy of the calendar.
-    fn offer(&self, key: Key, trial: &mut Calendar<Resources>, ctx: &mut Ctx<'_, Node>) {
+    /// Asks a task's owner whether it may start now, if there is room for it in a copy of the calendar; says whether it was
+    /// asked.
+    fn offer(&self, key: Key, trial: &mut Calendar<Resources>, ctx: &mut Ctx<'_, Node>) -> bool {
         let Key { job, epoch } = key;
-        let Some((lock, Stage::Confirmed)) = self.commit.lock(job, epoch) else { return };
-        let Some(brief) = &lock.brief else { return };
+        let Some((lock, Stage::Confirmed)) = self.commit.lock(job, epoch) else { return false };
+        let Some(brief) = &lock.brief else { return false };
         let begin = brief.envelope.job().begin;
         if lock.start <= ctx.now || begin.is_some_and(|begin| begin > ctx.now) {
-            return;
+            return false;
         }
-        let Some(rank) = brief.rank_of(ctx.me) else { return };
-        // Room first: the gate looks at signatures, and after a restart this is asked for every task that waits here.
+        let Some(rank) = brief.rank_of(ctx.me) else { return false };
+        // Room first: the gate looks at signatures.
         let end = ctx.now + lock.span;
         let mut taken = trial.clone();
         if taken.start(key, ctx.now, end, end).is_err() {
-            return;
+            return false;
         }
         // What may start at its time may not before, where the owner has hours: it would lose its place.
-        if self.may_start_now(brief, lock.time(), ctx.now) {
+        let may = self.may_start_now(brief, lock.time(), ctx.now);
+        if may {
             *trial = taken;
             ctx.send(lock.coordinator, Message::Job(JobMessage::Sooner(Task { job, epoch, rank })));
+        }
+        may
+    }
+
+    /// Offers room to some of the tasks that wait, by start.
+    fn offer_all(
+        &self,
+        now: Time,
+        looks: &Looks,
+        skipped: &BTreeSet<Key>,
+        mut offer: impl FnMut(Key) -> bool,
+    ) {
+        let waiting = self.commit.calendar().starting_from(now + Span::from_micros(1));
+        let firm = waiting.filter(|reservation| reservation.state == State::Firm);
+        let keys = firm.map(|reservation| reservation.key).filter(|key| !skipped.contains(key));
+        let mut misses = 0;
+        for key in keys.take(looks.all) {
+            misses += usize::from(!offer(key));
+            if misses >= looks.misses {
+                return;
+            }
         }
     }
 }
@@ -68,10 +99,15 @@ impl Node {
         let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
         // What is offered is taken in a copy of the calendar, so that no more is offered than there is.
         let mut trial = work.commit.calendar().clone();
-        let waiting = work.commit.calendar().starting_from(ctx.now + Span::from_micros(1));
-        for reservation in waiting.filter(|reservation| reservation.state == State::Firm).take(OFFERS_MAX) {
-            work.offer(reservation.key, &mut trial, ctx);
-        }
+        work.offer_all(ctx.now, &ROOM_CAME_UP, &BTreeSet::new(), |key| work.offer(key, &mut trial, ctx));
+    }
+
+    /// The node is back: who waits here is asked whether it may start now, but for these, which cannot yet. Each as if it
+    /// were the only one, since some of the owners may be gone.
+    pub(super) fn offer_again(&mut self, unready: &BTreeSet<Key>, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
+        let calendar = work.commit.calendar();
+        work.offer_all(ctx.now, &NODE_IS_BACK, unready, |key| work.offer(key, &mut calendar.clone(), ctx));
     }
 
     /// A task is to start here later: what was in its way when it was planned may have ended since.

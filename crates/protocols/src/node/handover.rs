@@ -447,7 +447,7 @@ impl Node {
                     (true, false) => {
                         owned.from = Some(from);
                         ctx.save(owned.record());
-                        work.owned.insert(job, owned);
+                        work.owned.insert(job, Box::new(owned));
                         tell(from, Message::Ready(job), ctx);
                         ctx.wake_after(ASK_LEAST, Timer::Ready(job, 1));
                     }
@@ -466,7 +466,7 @@ impl Node {
         let job = owned.id;
         ctx.save(owned.record());
         work.waiting_for.extend(owned.after.keys().map(|&other| (other, job)));
-        work.owned.insert(job, owned);
+        work.owned.insert(job, Box::new(owned));
         ctx.report(Event::Accepted(job));
         tell(from, Message::Taken(job), ctx);
         self.take_on(job, ctx);

@@ -160,7 +160,7 @@ pub enum End {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub struct Brief {
     /// What to run.
-    #[n(0)]
+    #[cbor(n(0), with = "super::recall")]
     pub envelope: Shared<Envelope>,
     /// Where, by rank.
     #[n(1)]
@@ -302,7 +302,7 @@ pub enum Record {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub struct OwnedRecord {
     /// What was accepted.
-    #[n(0)]
+    #[cbor(n(0), with = "super::recall")]
     pub envelope: Shared<Envelope>,
     /// How often it has been tried again after a failure.
     #[n(1)]

@@ -33,6 +33,7 @@ mod owned;
 mod owner;
 mod proactive;
 mod queues;
+mod recall;
 mod runner;
 #[cfg(test)]
 mod tests;
@@ -40,7 +41,9 @@ mod tri_pronged;
 mod watcher;
 mod work;
 
-use shoal_model::{JobId, NodeId, Resources};
+use std::collections::BTreeSet;
+
+use shoal_model::{JobId, NodeId, Resources, calendar};
 
 use crate::commit::two_phase::{self, TwoPhase};
 use crate::guard::heartbeat::{self, Heartbeat};
@@ -64,6 +67,7 @@ pub use message::{
 pub use owned::{Owned, Phase};
 pub use owner::OWNED_MAX;
 pub use queues::Queue;
+pub use recall::recalling;
 pub use runner::{START_GRACE, TaskState, WANTED_EVERY};
 use work::{Recipe, Work};
 
@@ -180,12 +184,12 @@ impl Node {
 
     /// The jobs that this node owns.
     pub fn owned(&self) -> impl Iterator<Item = (JobId, &Owned)> {
-        self.work.iter().flat_map(|work| work.owned.iter().map(|(&job, owned)| (job, owned)))
+        self.work.iter().flat_map(|work| work.owned.iter().map(|(&job, owned)| (job, &**owned)))
     }
 
     /// A job that this node owns.
     pub fn job(&self, job: JobId) -> Option<&Owned> {
-        self.work.as_ref()?.owned.get(&job)
+        self.work.as_ref()?.owned.get(&job).map(|owned| &**owned)
     }
 
     /// What has become of a task of this node.
@@ -399,8 +403,15 @@ impl Node {
 
     fn boot_commit(&mut self, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
+        let mut unready = BTreeSet::new();
         for event in ctx.layer(|ctx| work.commit.handle(Input::Boot, ctx)) {
             match event {
+                // There may be very many: they are offered what room there is together.
+                two_phase::Event::Confirmed(job, epoch) => {
+                    if !self.expect(job, epoch, ctx) {
+                        unready.insert(calendar::Key { job, epoch });
+                    }
+                }
                 // The owner is about to look for a place for every job that has none, and must not do so twice.
                 two_phase::Event::Unplaced { job, epoch, by } => {
                     if self.unended(job).is_some() {
@@ -410,6 +421,7 @@ impl Node {
                 event => self.on_commit(event, ctx),
             }
         }
+        self.offer_again(&unready, ctx);
     }
 
     fn tell_heartbeat(&mut self, input: Input<Heartbeat<JobId>>, ctx: &mut Ctx<'_, Node>) {

@@ -97,7 +97,7 @@ impl Node {
         if owned.array().is_some() {
             work.arrays.insert(job, Default::default());
         }
-        work.owned.insert(job, owned);
+        work.owned.insert(job, Box::new(owned));
         ctx.report(Event::Accepted(job));
         self.take_on(job, ctx);
     }

@@ -11,6 +11,8 @@
 //! - **What runs asks whether it is wanted**, every [`WANTED_EVERY`]: so it stops soon after its owner can be reached
 //!   again, however many words of the owner were lost meanwhile.
 
+use std::collections::BTreeSet;
+
 use shoal_model::{Epoch, JobId, NodeId, Rank, Span};
 
 use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer};
@@ -83,23 +85,27 @@ pub(super) fn stage(task: Task, brief: &Shared<Brief>, owner: NodeId, ctx: &mut 
 }
 
 impl Node {
-    /// The commit confirms, or after a restart remembers, that a task is to run here.
+    /// The commit confirms that a task is to run here.
     pub(super) fn on_confirmed(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
-        let Some(work) = &mut self.work else { return };
-        let Some((lock, _)) = work.commit.lock(job, epoch) else { return };
-        let Some(brief) = &lock.brief else { return };
-        let Some(rank) = brief.rank_of(ctx.me) else { return };
+        if self.expect(job, epoch, ctx) {
+            self.offer_to(job, epoch, ctx);
+        }
+    }
+
+    /// Has a task start at its time, whose files are brought here if it has any; says whether it could start now.
+    pub(super) fn expect(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) -> bool {
+        let Some(work) = &mut self.work else { return false };
+        let Some((lock, _)) = work.commit.lock(job, epoch) else { return false };
+        let Some(brief) = &lock.brief else { return false };
+        let Some(rank) = brief.rank_of(ctx.me) else { return false };
         let task = Task { job, epoch, rank };
         let (owner, start) = (lock.coordinator, lock.start);
         // After a restart the task may be known already, as one that runs or has ended.
         work.tasks.entry(task).or_insert(Running { owner, state: TaskState::Waiting });
         let brief = brief.clone();
         ctx.wake_at(start, Timer::Start(task));
-        if stage(task, &brief, owner, ctx) {
-            // It would start before its files are here.
-            return;
-        }
-        self.offer_to(job, epoch, ctx);
+        // Else it would start before its files are here.
+        !stage(task, &brief, owner, ctx)
     }
 
     pub(super) fn on_start(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
@@ -243,8 +249,8 @@ impl Node {
 
     /// Asks the driver for what ran before the crash; what is no longer wanted is stopped.
     pub(super) fn boot_runner(&mut self, ctx: &mut Ctx<'_, Node>) {
-        let wanted: Vec<Task> =
-            self.tasks().map(|(task, _)| task).filter(|&task| self.is_wanted_here(task)).collect();
+        let running = self.tasks().filter(|(_, state)| *state == TaskState::Running).map(|(task, _)| task);
+        let wanted: BTreeSet<Task> = running.filter(|&task| self.is_wanted_here(task)).collect();
         let Some(work) = &mut self.work else { return };
         let (mut tell, mut ask) = (Vec::new(), Vec::new());
         for (&task, running) in &mut work.tasks {

@@ -429,9 +429,9 @@ fn job_is_not_in_its_own_way_when_asap_looks_for_another_place() {
         else {
             panic!("no schedule\n{}", world.story());
         };
-        let interval = shoal_model::calendar::Interval::starting(JOB_START, JOB_SPAN).unwrap();
+        let interval = calendar::Interval::starting(JOB_START, JOB_SPAN).unwrap();
         let line = schedule.timeline();
-        let against = shoal_model::calendar::Against::Firm;
+        let against = calendar::Against::Firm;
         assert_eq!(line.free_during(interval, &Resources::cores(1), against), free, "{without:?}");
     }
 }

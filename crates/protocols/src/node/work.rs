@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::calendar::Capacity;
-use shoal_model::{FieldSet, JobId, Machine, NodeId, Resources, Span, Time};
+use shoal_model::{Envelope, FieldSet, JobId, Machine, NodeId, Resources, Span, Time};
 
 use super::gate::Gate;
 use super::handover::HandOver;
@@ -38,7 +38,8 @@ pub(super) struct Work {
     pub recipe: Recipe,
     pub commit: Commit,
     pub heartbeat: Heartbeat<JobId>,
-    pub owned: BTreeMap<JobId, Owned>,
+    /// Boxed: a third of a map's room is empty, and there may be very many.
+    pub owned: BTreeMap<JobId, Box<Owned>>,
     /// Those that have a place and have not started, by start.
     pub waiting: BTreeSet<(Time, JobId)>,
     /// How far the arrays among them have come.
@@ -85,7 +86,7 @@ impl Work {
                 Record::Commit(record) => commits.push(record),
                 Record::Owned(record) => {
                     let job = Owned::restore(record, config.limit_default);
-                    owned.push((job.id, job));
+                    owned.push((job.id, Box::new(job)));
                 }
                 Record::Exits(job, epoch, ended) => exits.push((job, epoch, ended)),
                 Record::Task(task, owner, exit) => {
@@ -95,7 +96,7 @@ impl Work {
             }
         }
         // Made from all at once: one by one and in order, they would leave nodes half empty.
-        let mut owned: BTreeMap<JobId, Owned> = owned.into_iter().collect();
+        let mut owned: BTreeMap<JobId, Box<Owned>> = owned.into_iter().collect();
         share_envelopes(&mut owned, &mut commits);
         let recipe =
             match config.recipe {
@@ -144,8 +145,11 @@ impl Work {
 }
 
 /// Has each envelope in memory once: an array's jobs have one, and what is promised to a job of this node has the job's.
-/// What was read from disk has one for each record.
-fn share_envelopes(owned: &mut BTreeMap<JobId, Owned>, commits: &mut [two_phase::Record<Resources, Brief>]) {
+/// What was read from disk may have one for each record.
+fn share_envelopes(
+    owned: &mut BTreeMap<JobId, Box<Owned>>,
+    commits: &mut [two_phase::Record<Resources, Brief>],
+) {
     let of_arrays: Vec<(JobId, JobId)> =
         owned.iter().filter_map(|(&job, element)| Some((job, element.of?.0))).collect();
     for (element, array) in of_arrays {
@@ -161,7 +165,8 @@ fn share_envelopes(owned: &mut BTreeMap<JobId, Owned>, commits: &mut [two_phase:
         // Of a job of an array nothing may be saved but the array.
         let array = || owned.get(&brief.envelope.id()).filter(|_| brief.index.is_some());
         let known = owned.get(job).or_else(array).map(|known| known.envelope.clone());
-        if let Some(envelope) = known.filter(|known| **known == *brief.envelope) {
+        let apart = |known: &Shared<Envelope>| !known.is(&brief.envelope);
+        if let Some(envelope) = known.filter(apart).filter(|known| **known == *brief.envelope) {
             *brief = Shared::new(Brief { envelope, ..Brief::clone(brief) });
         }
     }

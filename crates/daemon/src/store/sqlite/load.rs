@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use rusqlite::Connection;
+use shoal_protocols::node::recalling;
 
 use super::{Error, Storable, hex, sum, wrong};
 
@@ -28,18 +29,18 @@ struct Rows {
 /// Records with their keys.
 type Read<R> = Vec<(<R as shoal_protocols::Record>::Key, R)>;
 
-/// Reads all records, and checks each; `note` is told where each key lies, and says whether it is the first there.
+/// Reads all records, and checks each; `note` is told where each key lies.
 pub(crate) fn load<R: Storable<Key: Send> + Send>(
     path: &Path,
     connection: &Connection,
-    note: impl FnMut(&[u8], i64) -> bool,
+    note: impl FnMut(&[u8], i64),
 ) -> Result<Vec<R>, Error> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX);
     let mut records: Read<R> = thread::scope(|scope| {
         let (lines, readers): (Vec<_>, Vec<_>) = (0..threads)
             .map(|_| {
                 let (line, rows) = sync_channel(WAITING_MAX);
-                (line, scope.spawn(move || read::<R>(path, &rows)))
+                (line, scope.spawn(move || recalling(|| read::<R>(path, &rows))))
             })
             .unzip();
         let walked = walk(path, connection, note, lines);
@@ -55,6 +56,13 @@ pub(crate) fn load<R: Storable<Key: Send> + Send>(
     })?;
     // As the keys order themselves, which neither their bytes nor their rows need do.
     records.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    if let Some(twice) = records.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        let key = minicbor::to_vec(&twice[0].0).map(|key| hex(&key)).unwrap_or_default();
+        return Err(Error::Corrupt {
+            path: path.to_owned(),
+            what: format!("the record with key {key} is there twice"),
+        });
+    }
     Ok(records.into_iter().map(|(_, record)| record).collect())
 }
 
@@ -62,7 +70,7 @@ pub(crate) fn load<R: Storable<Key: Send> + Send>(
 fn walk(
     path: &Path,
     connection: &Connection,
-    mut note: impl FnMut(&[u8], i64) -> bool,
+    mut note: impl FnMut(&[u8], i64),
     lines: Vec<SyncSender<Rows>>,
 ) -> Result<(), Error> {
     let corrupt = |what: String| Error::Corrupt { path: path.to_owned(), what };
@@ -84,10 +92,11 @@ fn walk(
         if crc != sum(key, value) {
             return Err(corrupt(format!("the record with key {} does not match its checksum", hex(key))));
         }
-        if id <= last || !note(key, id) {
-            return Err(corrupt(format!("the record with key {} is out of order, or there twice", hex(key))));
+        if id <= last {
+            return Err(corrupt(format!("the record with key {} is out of order", hex(key))));
         }
         last = id;
+        note(key, id);
         some.put(key, value);
         if some.ends.len() >= ROWS_AT_ONCE || some.bytes.len() >= BYTES_AT_ONCE {
             // One that has found something wrong takes no more, and says so in the end.

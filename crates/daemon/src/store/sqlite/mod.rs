@@ -12,21 +12,23 @@
 //!   Any other failure, of a sync above all, is for good.
 
 mod load;
+mod rows;
 mod schema;
 mod wal;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use minicbor::Encode;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use shoal_protocols::Record;
 
 use super::{Error, Storable, Store};
 use crate::home::{Lock, Room};
 pub(crate) use load::load;
+use rows::{Group, Rows};
 pub(crate) use schema::{Schema, head, wrong};
 
 /// The most bytes of a record with its key.
@@ -74,17 +76,6 @@ pub struct Sqlite<R: Record> {
     record: PhantomData<fn(R) -> R>,
 }
 
-/// Keys with what is to lie under them.
-type Group = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
-
-/// Which row of the file holds which key.
-#[derive(Debug, Default)]
-struct Rows {
-    of: HashMap<Box<[u8]>, i64>,
-    /// The highest number that a row has had in this life.
-    last: i64,
-}
-
 /// A database as it was found.
 #[derive(Debug)]
 pub struct Opened<R: Record> {
@@ -104,7 +95,7 @@ impl<R: Storable<Key: Send> + Send> Sqlite<R> {
     pub fn open_with(lock: &Lock, room: Room) -> Result<Opened<R>, Error> {
         let path = lock.home().database();
         let connection = RECORDS.open(&path)?;
-        let mut rows = Rows::default();
+        let mut rows = Rows::new();
         let records = load(&path, &connection, |key, row| rows.put(key, row))?;
         let mut store = Sqlite {
             path,
@@ -176,16 +167,7 @@ impl<R: Storable> Sqlite<R> {
     }
 
     fn write_once(&mut self) -> Result<(), Error> {
-        let new = self.rows.write(&mut self.connection, &self.pending).map_err(wrong("write", &self.path))?;
-        for (key, value) in &self.pending {
-            if value.is_none() {
-                self.rows.of.remove(key.as_slice());
-            }
-        }
-        for (key, row) in new {
-            self.rows.put(&key, row);
-        }
-        Ok(())
+        self.rows.write(&mut self.connection, &self.pending).map_err(wrong("write", &self.path))
     }
 
     fn give_up_reserve(&mut self) -> bool {
@@ -279,41 +261,6 @@ impl<R: Storable> Store<R> for Sqlite<R> {
 impl<R: Record> std::fmt::Debug for Sqlite<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sqlite").field("path", &self.path).finish_non_exhaustive()
-    }
-}
-
-impl Rows {
-    /// Notes where a key lies; says whether that is news.
-    fn put(&mut self, key: &[u8], row: i64) -> bool {
-        self.last = self.last.max(row);
-        self.of.insert(key.into(), row).is_none()
-    }
-
-    /// Writes a group as one transaction, and returns the rows that are new with it.
-    fn write(&self, connection: &mut Connection, group: &Group) -> rusqlite::Result<Vec<(Vec<u8>, i64)>> {
-        let mut new = Vec::new();
-        let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        {
-            let mut insert =
-                change.prepare_cached("INSERT INTO records (id, key, value, crc) VALUES (?1, ?2, ?3, ?4)")?;
-            let mut update =
-                change.prepare_cached("UPDATE records SET value = ?2, crc = ?3 WHERE id = ?1")?;
-            let mut erase = change.prepare_cached("DELETE FROM records WHERE id = ?1")?;
-            for (key, value) in group {
-                match (value, self.of.get(key.as_slice())) {
-                    (Some(value), Some(row)) => drop(update.execute(params![row, value, sum(key, value)])?),
-                    (Some(value), None) => {
-                        let row = self.last + 1 + new.len() as i64;
-                        insert.execute(params![row, key, value, sum(key, value)])?;
-                        new.push((key.clone(), row));
-                    }
-                    (None, Some(row)) => drop(erase.execute(params![row])?),
-                    (None, None) => {}
-                }
-            }
-        }
-        change.commit()?;
-        Ok(new)
     }
 }
 

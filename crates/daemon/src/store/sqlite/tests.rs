@@ -48,6 +48,20 @@ fn store_takes_nothing_after_a_failed_write() {
 }
 
 #[test]
+fn key_that_lies_in_two_rows_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = Home::at(folder.path()).lock().unwrap();
+    let mut store = Sqlite::open(&lock).unwrap().store;
+    (1..=3).for_each(|key| store.save(&note(key)).unwrap());
+    store.sync().unwrap();
+    let twice = "INSERT INTO records (key, value, crc) SELECT key, value, crc FROM records WHERE id = 2";
+    store.connection.execute_batch(twice).unwrap();
+    drop(store);
+    let error = Sqlite::<Note>::open(&lock).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }) && error.to_string().contains("there twice"), "{error}");
+}
+
+#[test]
 fn full_disk_costs_the_reserve_first_and_then_stops_the_store_with_all_that_was_durable() {
     let folder = tempfile::tempdir().unwrap();
     let lock = Home::at(folder.path()).lock().unwrap();

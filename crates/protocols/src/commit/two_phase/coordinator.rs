@@ -71,7 +71,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         let Proposal { job, start, span, shares, leave_by, brief } = proposal;
         assert!(!shares.is_empty() && shares.len() <= NODES_MAX, "a placement has 1 to {NODES_MAX} nodes");
         let (nodes, amounts): (Vec<NodeId>, Vec<A>) = shares.into_iter().unzip();
-        let coordinated = self.coordinated.entry(job).or_insert_with(|| Coordinated::new(job));
+        let coordinated = self.coordinated.entry(job).or_insert_with(|| Box::new(Coordinated::new(job)));
         assert!(coordinated.attempt.is_none(), "one attempt at a time: {job:?}");
         let epoch = coordinated.tenure.last.next();
         let placement = Placement { epoch, start, span, nodes };
@@ -223,17 +223,22 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     /// A node has said, or shown by what it does, that the placement stands there.
     pub fn note_confirmed(&mut self, from: NodeId, job: JobId, epoch: Epoch) {
-        if let Some(Coordinated { tenure, unconfirmed, .. }) = self.coordinated.get_mut(&job)
-            && tenure.placed.as_ref().is_some_and(|placed| placed.epoch == epoch)
-        {
+        let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
+        let Coordinated { tenure, unconfirmed, .. } = &mut **coordinated;
+        if tenure.placed.as_ref().is_some_and(|placed| placed.epoch == epoch) {
             unconfirmed.remove(&from);
+            if unconfirmed.is_empty() {
+                // A set keeps room for what was taken out of it, and of very many jobs all have confirmed.
+                unconfirmed.clear();
+            }
         }
     }
 
     /// Tells who has not confirmed that the placement stands, ever more seldom.
     pub(super) fn on_remind(&mut self, job: JobId, epoch: Epoch, reminder: u8, ctx: &mut Ctx<'_, Self>) {
         let patience = self.config.patience();
-        let Some(Coordinated { tenure, unconfirmed, .. }) = self.coordinated.get(&job) else { return };
+        let Some(coordinated) = self.coordinated.get(&job) else { return };
+        let Coordinated { tenure, unconfirmed, .. } = &**coordinated;
         let stands = tenure.placed.as_ref().is_some_and(|placed| placed.epoch == epoch);
         if !stands || unconfirmed.is_empty() || reminder >= REMINDERS_MAX {
             return;
@@ -300,7 +305,8 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     pub(super) fn on_ask(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
-        let answer = self.coordinated.get(&job).map(|Coordinated { tenure, attempt, .. }| {
+        let answer = self.coordinated.get(&job).map(|coordinated| {
+            let Coordinated { tenure, attempt, .. } = &**coordinated;
             let attempt =
                 attempt.as_ref().filter(|a| a.placement.epoch == epoch && a.placement.nodes.contains(&from));
             let placed = tenure.placed.as_ref().filter(|p| p.epoch == epoch && p.nodes.contains(&from));
@@ -369,7 +375,8 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     /// let go must be true when [`TwoPhase::lingers_on`] says so.
     pub(super) fn on_chase(&mut self, job: JobId, upto: Epoch, reminder: u8, ctx: &mut Ctx<'_, Self>) {
         let patience = self.config.patience();
-        let Some(Coordinated { tenure, .. }) = self.coordinated.get_mut(&job) else { return };
+        let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
+        let tenure = &mut coordinated.tenure;
         let told = |entry: &&(NodeId, Epoch)| entry.1 == upto;
         if !tenure.releasing.iter().any(|entry| told(&entry)) {
             return;

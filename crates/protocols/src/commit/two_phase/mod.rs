@@ -189,12 +189,13 @@ pub enum Failure {
 pub struct TwoPhase<A: Amount, B> {
     config: Config,
     calendar: Calendar<A>,
-    locks: BTreeMap<(JobId, Epoch), Locked<A, B>>,
+    /// Boxed, as what is coordinated is: a third of a map's room is empty, and there may be very many.
+    locks: BTreeMap<(JobId, Epoch), Box<Locked<A, B>>>,
     /// Placements that have ended here, until the layer above says that their coordinator knows.
     finished: BTreeSet<(JobId, Epoch)>,
     /// How many of the locks each coordinator has.
     locks_of: BTreeMap<NodeId, usize>,
-    coordinated: BTreeMap<JobId, Coordinated<A, B>>,
+    coordinated: BTreeMap<JobId, Box<Coordinated<A, B>>>,
     /// Saved locks for which there is no longer room, because the owner gives less than before.
     unfit: Vec<Lock<A, B>>,
 }
@@ -229,10 +230,14 @@ impl<A: Amount, B: Brief> Protocol for TwoPhase<A, B> {
         let (mut coordinated, mut locks) = (Vec::new(), Vec::new());
         for record in records {
             match record {
-                Record::Tenure(tenure) => coordinated.push((tenure.job, Coordinated::restore(tenure))),
-                Record::Lock(lock) => locks.extend(commit.restore_lock(lock)),
+                Record::Tenure(tenure) => {
+                    coordinated.push((tenure.job, Box::new(Coordinated::restore(tenure))));
+                }
+                Record::Lock(lock) => locks.push(Box::new(Locked::restore(lock))),
             }
         }
+        let locks: Vec<_> =
+            participant::in_turn(locks).filter_map(|locked| commit.restore_lock(locked)).collect();
         // Made from all at once: one by one and in order, they would leave nodes half empty.
         commit.coordinated = coordinated.into_iter().collect();
         commit.locks = locks.into_iter().collect();

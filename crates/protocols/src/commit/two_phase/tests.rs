@@ -137,3 +137,26 @@ fn promise_is_not_given_for_another_time_or_another_set_by_an_old_name() {
     assert!(last(&world).contains("Refuse"), "{}", world.story());
     assert_eq!(stage(&world, OLD, 1), Some(Stage::Confirmed));
 }
+
+#[test]
+fn both_places_of_a_job_on_its_way_to_an_earlier_one_survive_a_crash() {
+    let lock = |epoch: u32, start: Time| Lock {
+        job: job(),
+        epoch: Epoch(epoch),
+        coordinator: OWNER,
+        start,
+        span: Span::from_mins(5),
+        amount: 1,
+        confirmed: epoch == 1,
+        brief: Some(Shared::new(Named("one"))),
+        longer_by: None,
+    };
+    let capacity = Capacity::constant(1).expect("one is not too much");
+    let setting = Setting { config: Config::default(), capacity };
+    let earlier = START - Span::from_mins(10);
+    for saved in [[lock(1, START), lock(2, earlier)], [lock(2, earlier), lock(1, START)]] {
+        let commit = Commit::restore(&setting, OLD, saved.into_iter().map(Record::Lock));
+        let stage = |epoch| commit.lock(job(), Epoch(epoch)).map(|(_, stage)| stage);
+        assert_eq!((stage(1), stage(2)), (Some(Stage::Confirmed), Some(Stage::Committed)));
+    }
+}

@@ -67,6 +67,25 @@ fn gate_is_asked_before_a_task_starts_early_in_room_that_came_up() {
 }
 
 #[test]
+fn node_that_comes_back_offers_its_room_to_who_waits_there() {
+    let mut world = busy(&Arc::default());
+    world.crash(ME);
+    // As if the time of what runs had been over by now.
+    let long = world.saved(ME).find_map(|record| match record {
+        Record::Commit(two_phase::Record::Lock(lock)) if lock.span >= Span::from_hours(24) => {
+            Some(lock.clone())
+        }
+        _ => None,
+    });
+    let short = two_phase::Lock { span: Span::from_secs(1), ..long.unwrap() };
+    world.unsave(ME, Record::Commit(two_phase::Record::Lock(short)));
+    world.restart(ME);
+    world.run_for(Span::from_secs(1));
+    let running = world.core(ME).tasks().filter(|(_, state)| *state == TaskState::Running).count();
+    assert_eq!(running, 2, "one has begun beside it\n{}", world.story());
+}
+
+#[test]
 fn node_that_comes_back_does_not_ask_itself_what_it_knows() {
     let mut world = busy(&Arc::default());
     world.crash(ME);
