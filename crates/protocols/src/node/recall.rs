@@ -16,8 +16,14 @@ const PLACES: usize = 1_024;
 /// Longer ones are decoded again.
 const BYTES_MAX: usize = 4 << 10;
 
-/// What was read lately: bytes, and what they say.
-struct Lately(Vec<Option<(Box<[u8]>, Shared<Envelope>)>>);
+/// What was read lately.
+struct Lately(Vec<Option<Known>>);
+
+/// Bytes, and what they say.
+struct Known {
+    bytes: Box<[u8]>,
+    envelope: Shared<Envelope>,
+}
 
 thread_local! {
     static LATELY: RefCell<Option<Lately>> = const { RefCell::new(None) };
@@ -50,8 +56,8 @@ pub(super) fn decode<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Shared<E
     }
     let place = place_of(bytes);
     let known = LATELY.with_borrow(|lately| {
-        let (known, envelope) = lately.as_ref()?.0[place].as_ref()?;
-        (**known == *bytes).then(|| envelope.clone())
+        let known = lately.as_ref()?.0[place].as_ref()?;
+        (*known.bytes == *bytes).then(|| known.envelope.clone())
     });
     if let Some(envelope) = known {
         return Ok(envelope);
@@ -60,7 +66,7 @@ pub(super) fn decode<'b, C>(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Shared<E
     let envelope: Shared<Envelope> = Shared::decode(d, ctx)?;
     LATELY.with_borrow_mut(|lately| {
         if let Some(lately) = lately {
-            lately.0[place] = Some((bytes.into(), envelope.clone()));
+            lately.0[place] = Some(Known { bytes: bytes.into(), envelope: envelope.clone() });
         }
     });
     Ok(envelope)

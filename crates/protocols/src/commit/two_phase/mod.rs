@@ -236,8 +236,8 @@ impl<A: Amount, B: Brief> Protocol for TwoPhase<A, B> {
                 Record::Lock(lock) => locks.push(Box::new(Locked::restore(lock))),
             }
         }
-        let locks: Vec<_> =
-            participant::in_turn(locks).filter_map(|locked| commit.restore_lock(locked)).collect();
+        let locks = participant::in_turn(locks).filter_map(|locked| commit.restore_lock(locked));
+        let locks: Vec<_> = locks.map(|locked| ((locked.lock.job, locked.lock.epoch), locked)).collect();
         // Made from all at once: one by one and in order, they would leave nodes half empty.
         commit.coordinated = coordinated.into_iter().collect();
         commit.locks = locks.into_iter().collect();

@@ -232,18 +232,14 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     /// Books what was promised before a crash; none if there is no room for it any more.
-    pub(super) fn restore_lock(
-        &mut self,
-        locked: Box<Locked<A, B>>,
-    ) -> Option<((JobId, Epoch), Box<Locked<A, B>>)> {
+    pub(super) fn restore_lock(&mut self, locked: Box<Locked<A, B>>) -> Option<Box<Locked<A, B>>> {
         let lock = &locked.lock;
-        let (job, epoch) = (lock.job, lock.epoch);
         let booked = Interval::starting(lock.start, lock.span).is_some_and(|interval| {
-            let (key, amount) = (calendar::Key { job, epoch }, lock.amount.clone());
+            let (key, amount) = (calendar::Key { job: lock.job, epoch: lock.epoch }, lock.amount.clone());
             self.calendar.book(key, interval, amount, Booking::Firm, Against::Firm).is_ok()
         });
         if booked {
-            return Some(((job, epoch), locked));
+            return Some(locked);
         }
         self.unfit.push(locked.lock);
         None
