@@ -1,8 +1,8 @@
 //! Which row of the file holds which key.
 //!
-//! A key is known by 64 bits of its hash, which is drawn anew for each life: that is a third of the room that the keys
-//! themselves would take, where hundreds of thousands wait. The file has the keys, and whatever is changed there is found
-//! by its row and its key, so that two keys with one hash never share a row.
+//! A key is known by 64 bits of its hash, which is drawn anew for each life: that takes less room than the keys themselves,
+//! where hundreds of thousands wait. The file has the keys, and whatever is changed there is found by its row and its key,
+//! so that two keys with one hash never share a row.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
