@@ -176,6 +176,24 @@ fn gang_moves_to_an_earlier_time_for_all_its_nodes() {
 }
 
 #[test]
+fn jobs_and_gangs_that_take_less_than_their_limits_do_not_wait_for_these() {
+    let mut stage = Stage::new(5, true);
+    let jobs: Vec<JobId> = (0..200_u32)
+        .map(|number| {
+            let nodes = if number % 5 == 0 { 2 + number % 2 } else { 1 };
+            let limit = Some(Span::from_secs(20));
+            let job = Job { nodes: nodes.try_into().unwrap(), limit, ..command_taking(Span::from_secs(1)) };
+            stage.submit(u64::from(number) / 20, u64::from(number % 5) + 1, job)
+        })
+        .collect();
+    stage.run(3600);
+    let last = jobs.iter().flat_map(|&job| stage.starts(job)).max().unwrap();
+    assert!(jobs.iter().all(|&job| stage.end(job) == Some(End::Finished)));
+    // They take 52 s of all five nodes, and 1,040 s by their limits.
+    assert!(last < 90, "the last one started after {last} s");
+}
+
+#[test]
 fn held_job_gives_back_its_place_and_starts_once_it_is_released() {
     let mut stage = Stage::new(1, false);
     stage.submit(0, 1, Job { limit: Some(Span::from_secs(60)), ..quick(50) });

@@ -24,7 +24,7 @@ use super::message::{JobMessage, Message, Task, Timer};
 use super::{Node, Recipe, Work};
 use crate::commit::two_phase::{Placement, Stage};
 use crate::protocol::Ctx;
-use crate::scheduling::{self, STAYS_WITHIN};
+use crate::scheduling;
 
 /// How many waiting tasks are looked at, by start: so many at all, and so many that could not be offered room.
 struct Looks {
@@ -32,41 +32,65 @@ struct Looks {
     misses: usize,
 }
 
+/// What is left of a node's room while it is offered.
+struct Room {
+    /// With what was offered taken, so that no more is offered than there is.
+    trial: Calendar<Resources>,
+    /// So many gangs may still be asked: each of them looks for a place on several nodes.
+    gangs: usize,
+}
+
+impl Room {
+    fn of(calendar: &Calendar<Resources>) -> Room {
+        Room { trial: calendar.clone(), gangs: GANGS_ASKED }
+    }
+}
+
 /// When room comes up: enough to find some that fit, however many wait.
 const ROOM_CAME_UP: Looks = Looks { all: 64, misses: 16 };
 /// When a node is back.
 const NODE_IS_BACK: Looks = Looks { all: 4_096, misses: 1_024 };
+/// How many gangs are asked to look for a better place when room comes up.
+const GANGS_ASKED: usize = 8;
+/// A job that starts sooner than this stays where it is: to find a place and to agree on it takes a second or two, and
+/// what has started meanwhile would start anew.
+const TOO_LATE_TO_MOVE: Span = Span::from_secs(5);
 /// How often an owner looks for better places.
 const LOOK_EVERY: Span = Span::from_secs(10);
 /// For how many jobs at once, in turn: what an owner asks of others does not grow with its queue.
 const LOOKS_MAX: usize = 8;
 /// A gang is not looked after again within this, however many nodes offer room.
-const LOOK_PAUSE: Span = Span::from_secs(2);
+const LOOK_PAUSE: Span = Span::from_secs(1);
 /// A place is better if it saves this part of the wait, and at least a second: a move is not free.
 const BETTER_BY: u64 = 20;
 
 impl Work {
-    /// Asks a task's owner whether it may start now, if there is room for it in a copy of the calendar; says whether it was
-    /// asked.
-    fn offer(&self, key: Key, trial: &mut Calendar<Resources>, ctx: &mut Ctx<'_, Node>) -> bool {
+    /// Asks a task's owner whether it may start now, if there is room for it; says whether it was asked.
+    fn offer(&self, key: Key, room: &mut Room, ctx: &mut Ctx<'_, Node>) -> bool {
         let Key { job, epoch } = key;
         let Some((lock, Stage::Confirmed)) = self.commit.lock(job, epoch) else { return false };
         let Some(brief) = &lock.brief else { return false };
         let begin = brief.envelope.job().begin;
-        if lock.start <= ctx.now || begin.is_some_and(|begin| begin > ctx.now) {
+        let gang = brief.nodes.len() > 1;
+        if lock.start <= ctx.now || begin.is_some_and(|begin| begin > ctx.now) || (gang && room.gangs == 0) {
             return false;
         }
         let Some(rank) = brief.rank_of(ctx.me) else { return false };
         // Room first: the gate looks at signatures.
         let end = ctx.now + lock.span;
-        let mut taken = trial.clone();
+        let mut taken = room.trial.clone();
         if taken.start(key, ctx.now, end, end).is_err() {
             return false;
         }
         // What may start at its time may not before, where the owner has hours: it would lose its place.
         let may = self.may_start_now(brief, lock.time(), ctx.now);
         if may {
-            *trial = taken;
+            // A gang needs others, too: as long as it has not moved, who comes after it may have this room.
+            if gang {
+                room.gangs -= 1;
+            } else {
+                room.trial = taken;
+            }
             ctx.send(lock.coordinator, Message::Job(JobMessage::Sooner(Task { job, epoch, rank })));
         }
         may
@@ -97,9 +121,8 @@ impl Node {
     /// Room has come up here: the owners of tasks that wait are asked whether they may start now, first come first served.
     pub(super) fn offer_room(&mut self, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
-        // What is offered is taken in a copy of the calendar, so that no more is offered than there is.
-        let mut trial = work.commit.calendar().clone();
-        work.offer_all(ctx.now, &ROOM_CAME_UP, &BTreeSet::new(), |key| work.offer(key, &mut trial, ctx));
+        let mut room = Room::of(work.commit.calendar());
+        work.offer_all(ctx.now, &ROOM_CAME_UP, &BTreeSet::new(), |key| work.offer(key, &mut room, ctx));
     }
 
     /// The node is back: who waits here is asked whether it may start now, but for these, which cannot yet. Each as if it
@@ -107,13 +130,13 @@ impl Node {
     pub(super) fn offer_again(&mut self, unready: &BTreeSet<Key>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
         let calendar = work.commit.calendar();
-        work.offer_all(ctx.now, &NODE_IS_BACK, unready, |key| work.offer(key, &mut calendar.clone(), ctx));
+        work.offer_all(ctx.now, &NODE_IS_BACK, unready, |key| work.offer(key, &mut Room::of(calendar), ctx));
     }
 
     /// A task is to start here later: what was in its way when it was planned may have ended since.
     pub(super) fn offer_to(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
-        work.offer(Key { job, epoch }, &mut work.commit.calendar().clone(), ctx);
+        work.offer(Key { job, epoch }, &mut Room::of(work.commit.calendar()), ctx);
     }
 
     /// A node could start a task of ours now.
@@ -126,7 +149,7 @@ impl Node {
             return;
         }
         if owned.is_gang() {
-            self.look_for_better(task.job, ctx);
+            self.look_soon(task.job, ctx);
             return;
         }
         owned.going = true;
@@ -160,7 +183,7 @@ impl Node {
         work.waiting.insert((start, job));
         // A recipe with queues or searches of its own moves jobs itself.
         let queued = matches!(work.recipe, Recipe::Aria(_) | Recipe::TriPronged(_) | Recipe::Proactive(_));
-        if work.eager && !queued && !work.improving && start > ctx.now + STAYS_WITHIN {
+        if work.eager && !queued && !work.improving && start > ctx.now + TOO_LATE_TO_MOVE {
             work.improving = true;
             ctx.wake_after(LOOK_EVERY, Timer::Improve(None));
         }
@@ -178,7 +201,7 @@ impl Node {
     /// that room goes to whoever has waited for it longest.
     pub(super) fn on_improve(&mut self, last: Option<(Time, JobId)>, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
-        let soonest = (ctx.now + STAYS_WITHIN, JobId([0xff; 16]));
+        let soonest = (ctx.now + TOO_LATE_TO_MOVE, JobId([0xff; 16]));
         let after = last.map_or(soonest, |last| last.max(soonest));
         let mut rest = work.waiting.range((Bound::Excluded(after), Bound::Unbounded));
         let next: Vec<(Time, JobId)> = rest.by_ref().take(LOOKS_MAX).copied().collect();
@@ -193,6 +216,26 @@ impl Node {
         }
     }
 
+    /// A node of a gang has room now: its others may say so a moment later, so the last of them counts, too.
+    fn look_soon(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        let Some(owned) = self.unended(job) else { return };
+        match owned.looked.map(|looked| looked + LOOK_PAUSE).filter(|&next| next > ctx.now) {
+            Some(_) if owned.look_again => {}
+            Some(next) => {
+                owned.look_again = true;
+                ctx.wake_at(next, Timer::Look(job));
+            }
+            None => self.look_for_better(job, ctx),
+        }
+    }
+
+    /// Nodes of a gang had room when it had just been looked after.
+    pub(super) fn on_look(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+        if self.unended(job).is_some_and(|owned| std::mem::take(&mut owned.look_again)) {
+            self.look_for_better(job, ctx);
+        }
+    }
+
     /// Has the recipe look for a place for a job that has one.
     fn look_for_better(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = self.work.as_ref().filter(|work| work.eager) else { return };
@@ -200,7 +243,7 @@ impl Node {
             return;
         }
         let start = work.commit.placement(job).map(|placement| placement.start);
-        if work.commit.is_placing(job) || start.is_none_or(|start| start <= ctx.now + STAYS_WITHIN) {
+        if work.commit.is_placing(job) || start.is_none_or(|start| start <= ctx.now + TOO_LATE_TO_MOVE) {
             return;
         }
         let Some(owned) = self.unended(job) else { return };
@@ -224,7 +267,7 @@ impl Node {
             self.unended(job).is_some_and(|owned| owned.looking && !owned.going && owned.started.is_empty());
         let wait = planned.since(now);
         let worth = Span::from_micros(wait.as_micros() / BETTER_BY).max(Span::from_secs(1));
-        still && wait > STAYS_WITHIN && start + worth <= planned
+        still && wait > TOO_LATE_TO_MOVE && start + worth <= planned
     }
 
     /// After a restart of its owner: what was told to start before its time, and runs, is not to be moved.

@@ -266,6 +266,8 @@ pub enum Timer {
     Late(JobId, Epoch),
     /// As owner: are there better places for the jobs that start after this one?
     Improve(Option<(Time, JobId)>),
+    /// As owner: is there a better place for this gang?
+    Look(JobId),
     /// As a node that leaves: has somebody taken this job over? With the number of the question.
     Hand(JobId, u8),
     /// As who takes a job over: is it ours now? With the number of the question.

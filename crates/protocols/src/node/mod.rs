@@ -321,6 +321,7 @@ impl Node {
             Timer::Overdue(job, epoch, reminder) => self.on_overdue(job, epoch, reminder, ctx),
             Timer::Late(job, epoch) => self.on_late(job, epoch, ctx),
             Timer::Improve(last) => self.on_improve(last, ctx),
+            Timer::Look(job) => self.on_look(job, ctx),
             Timer::Hand(job, reminder) => self.on_hand_time(job, reminder, ctx),
             Timer::Ready(job, question) => self.ask_whether_ours(job, question, ctx),
             Timer::Start(task) => self.on_start(task, ctx),

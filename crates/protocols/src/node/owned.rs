@@ -51,6 +51,8 @@ pub struct Owned {
     /// Whether a better place is being looked for, and when that last began.
     pub(super) looking: bool,
     pub(super) looked: Option<Time>,
+    /// Whether it is looked after once more when that is not too soon.
+    pub(super) look_again: bool,
     /// When a place is looked for again, if none is being looked for.
     pub(super) again_at: Option<Time>,
     /// When it is to start, while it waits for that.
@@ -116,6 +118,7 @@ impl Owned {
             going: false,
             looking: false,
             looked: None,
+            look_again: false,
             again_at: None,
             planned: None,
             ask_at: None,
