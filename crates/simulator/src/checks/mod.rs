@@ -139,7 +139,8 @@ impl<'a> View<'a> {
 pub struct Bounds {
     /// How late a rank may start by its own clock, where its disk is quick: the runner's grace, and a save.
     pub late: Span,
-    /// How much later than its original a doubled message may come.
+    /// How much later than its original a doubled or repeated message may come: a coordinator asks for 8 s, and what a slow
+    /// node is told takes 10 s.
     pub echo: Span,
     /// What a clock that is set may be off.
     pub clocks: Span,
@@ -187,7 +188,7 @@ impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
             late: START_GRACE + Span::from_secs(1),
-            echo: Span::from_secs(10),
+            echo: Span::from_secs(20),
             clocks: Span::from_secs(5),
             slow_disk: Span::from_secs(10),
             skew: Span::from_secs(20),

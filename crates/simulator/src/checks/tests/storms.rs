@@ -129,6 +129,14 @@ fn seed_7288_job_whose_node_is_lost_when_it_is_placed_goes_on_looking() {
     holds_with_wishes(7_288);
 }
 
+#[test]
+fn seed_102801_question_that_a_slow_node_reads_late_brings_back_a_hold_that_was_dropped() {
+    let asap = Recipe::named("asap").expect("a recipe");
+    if let Err(violation) = run_seed::<Node>(102_801, asap, replay(102_801)) {
+        panic!("{violation}");
+    }
+}
+
 /// The same with criteria.
 fn holds_with_criteria(seed: u64) {
     let recipe = Recipe::named("proactive").expect("a recipe");
