@@ -306,8 +306,16 @@ impl Client {
     }
 
     /// A ticket for another machine, which will be this organisation's, if one is named.
-    pub fn ticket(&self, lasts: Span, organisation: Option<&str>) -> Result<Ticket, ClientError> {
+    pub fn ticket(
+        &self,
+        lasts: Span,
+        organisation: Option<&str>,
+        admitter: bool,
+    ) -> Result<Ticket, ClientError> {
         let mut request = self.post("/tickets").query("lasts", SpanText(lasts).to_string());
+        if admitter {
+            request = request.query("admitter", "true");
+        }
         if let Some(organisation) = organisation {
             request = request.query("organisation", organisation);
         }

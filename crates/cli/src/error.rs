@@ -183,7 +183,9 @@ impl From<ClientError> for Error {
                 .hint("somebody may have put another machine in its place: ask the node's owner")
                 .hint("if it has a new certificate, tell this folder with `shoal connect`"),
             ClientError::Unsigned(_) => Error::config(error.to_string()),
-            ClientError::Broken(_) | ClientError::Nonsense(_) => Error::internal(error.to_string()),
+            ClientError::Broken(_) => Error::internal(error.to_string())
+                .hint("what was accepted goes on; ask again once the node is back"),
+            ClientError::Nonsense(_) => Error::internal(error.to_string()),
         }
     }
 }
@@ -213,6 +215,7 @@ impl From<StartError> for Error {
             | StartError::Folder(_)
             | StartError::Identity(_)
             | StartError::KeyGone(_)
+            | StartError::RecordsGone(_)
             | StartError::Grid(_)
             | StartError::Ticket(_)
             | StartError::Join(_)

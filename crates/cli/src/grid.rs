@@ -91,7 +91,7 @@ impl Grid {
     /// One node more.
     fn add(&mut self) -> Result<(), Error> {
         let ticket = match self.members.first() {
-            Some(first) => Some(first.client()?.ticket(TICKET, None)?.ticket),
+            Some(first) => Some(first.client()?.ticket(TICKET, None, false)?.ticket),
             None => None,
         };
         let folder = self.folder.path().join(format!("node-{}", self.members.len() + 1));

@@ -24,7 +24,7 @@ fn cyclon_is_measured_beside_the_bare_loop() {
         assert!(both["bytes_per_node"].as_f64().unwrap() > 0.0);
     }
 
-    let bare = json(&[small.as_slice(), &["--bare"]].concat());
+    let bare = json(&[small.as_slice(), &["--bare", "--threads", "1"]].concat());
     assert!(speed(&bare) > 0.0 && bare.get("ratio").is_none());
 }
 

@@ -7,7 +7,7 @@ mod clerk;
 
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -158,6 +158,13 @@ pub enum StartError {
         .0.display()
     )]
     KeyGone(std::path::PathBuf),
+    /// What it had accepted is lost.
+    #[error(
+        "{} is gone or empty, and with it all jobs that this node has accepted; put it back from a copy, or name another \
+         folder with --home and join again",
+        .0.display()
+    )]
+    RecordsGone(std::path::PathBuf),
     /// What lies beside its records cannot be read.
     #[error(transparent)]
     Cabinet(#[from] CabinetError),
@@ -225,6 +232,18 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         machine.labels.extend(settings.images.keys().filter_map(cells::label));
     }
     let started = clock.now();
+    let cabinet: Arc<dyn Cabinet> = Arc::new(SqliteCabinet::open(&lock)?);
+    if Grid::is_kept(&*cabinet)? {
+        // A new key would be that of another node, which is no member of the grid that is kept here.
+        let key = lock.home().key();
+        if !key.exists() {
+            return Err(StartError::KeyGone(key));
+        }
+        let records = lock.home().database();
+        if store::sqlite::is_blank(&records)? {
+            return Err(StartError::RecordsGone(records));
+        }
+    }
     // Both are read as a whole, which takes a while where very many jobs wait: at the same time.
     let (opened, history) = thread::scope(|scope| {
         let history = scope.spawn(|| History::open(&folder.join("history"), started));
@@ -233,12 +252,6 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     });
     let (mut opened, history) = (opened?, Arc::new(history?));
     opened.store.fill_log();
-    let cabinet: Arc<dyn Cabinet> = Arc::new(SqliteCabinet::open(&lock)?);
-    // A new key would be that of another node, which is no member of the grid that is kept here.
-    let key = lock.home().key();
-    if Grid::is_kept(&*cabinet)? && !key.exists() {
-        return Err(StartError::KeyGone(key));
-    }
     let identity = Identity::open(&folder)?;
     let me = identity.node();
     let token = token(&home)?;
@@ -258,8 +271,19 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         .filter(|kept| bind.is_none_or(|bind| bind.port() == 0 && bind.ip() == kept.ip()));
     place.bind = kept.or(bind).unwrap_or(place.bind);
     let wish = settings.wish(wish)?;
-    // Before anything is joined: what no grid is made with, none that is joined has.
+    // Before anything is joined or made: what no grid is made with, none that is joined has; and a node that nobody can
+    // reach, or whose owner's rules make no sense, does not begin.
     wish.check()?;
+    let wrong_policy = |source| StartError::Policy { path: Policy::path(&folder), source };
+    Policy::load(&folder).map_err(wrong_policy)?;
+    let listen = listen.or(settings.http.listen).unwrap_or(LISTEN_DEFAULT);
+    let listener = runtime
+        .block_on(TcpListener::bind(listen))
+        .map_err(|source| StartError::Listen { address: listen, source })?;
+    let address = listener.local_addr().map_err(|source| StartError::Listen { address: listen, source })?;
+    // Given back at once: the network takes it when it starts.
+    let taken = |error: io::Error| quic::StartError::Bind { bind: place.bind, why: error.to_string() };
+    drop(UdpSocket::bind(place.bind).map_err(taken)?);
     let grid = match (Grid::load(&identity, Arc::clone(&cabinet))?, ticket) {
         (Some(grid), Some(ticket)) if grid.id() != ticket.grid => return Err(StartError::OtherGrid),
         (Some(grid), _) => grid,
@@ -290,7 +314,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     machine.organisation = machine.organisation.or_else(|| trust.organisation());
     let gate = Arc::new(
         Gatekeeper::open(trust, machine.organisation.clone(), &folder)
-            .map_err(|error| StartError::Policy { path: Policy::path(&folder), source: error })?
+            .map_err(wrong_policy)?
             .with_cells(settings.tasks.isolate, offers.lack()),
     );
 
@@ -300,13 +324,8 @@ pub fn start(options: Options) -> Result<Station, StartError> {
     audit.note(started, Record::new(Kind::Opened, opened_with));
     clerk::write_revocations(&gate, &audit, clock);
 
-    let listen = listen.or(settings.http.listen).unwrap_or(LISTEN_DEFAULT);
     let secure = settings.http.is_secure(listen);
     let certificate = secure.then(|| Certificate::open(&folder, &settings.http)).transpose()?;
-    let listener = runtime
-        .block_on(TcpListener::bind(listen))
-        .map_err(|source| StartError::Listen { address: listen, source })?;
-    let address = listener.local_addr().map_err(|source| StartError::Listen { address: listen, source })?;
 
     let desk = Arc::new(Desk::new(runtime.handle().clone()));
     let answers: Arc<dyn quic::Responder> = Arc::clone(&desk) as Arc<dyn quic::Responder>;

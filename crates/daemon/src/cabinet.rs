@@ -8,6 +8,7 @@ mod sqlite;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
+pub(crate) use sqlite::CABINET;
 pub use sqlite::SqliteCabinet;
 
 /// The most bytes of a drawer's name.

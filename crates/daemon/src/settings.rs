@@ -254,6 +254,9 @@ pub enum SettingsError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// No time at all.
+    #[error("`time`: 0 s: a job that names no limit would never run")]
+    NoTime,
     /// More relays than are told to others.
     #[error("`network.relays`: {0} relays, at most {RELAYS_MAX}")]
     Relays(usize),
@@ -297,6 +300,9 @@ impl Settings {
     /// Whether what tasks are to be given is there, and the rest makes sense.
     pub fn check(&self) -> Result<(), SettingsError> {
         self.tasks.check()?;
+        if self.limit_default() == Span::ZERO {
+            return Err(SettingsError::NoTime);
+        }
         if self.network.relays.len() > RELAYS_MAX {
             return Err(SettingsError::Relays(self.network.relays.len()));
         }
@@ -405,6 +411,13 @@ mod tests {
         assert!(error.contains("line 4") && error.contains("write it as https://"), "{error}");
         let error = load("['http://a', 'http://b', 'http://c']").unwrap().unwrap().check().unwrap_err();
         assert_eq!(error.to_string(), "`network.relays`: 3 relays, at most 2");
+    }
+
+    #[test]
+    fn default_limit_of_nothing_is_refused() {
+        let of = |time| Settings { time: Some(SpanText(time)), ..Settings::default() };
+        assert!(of(Span::from_secs(1)).check().is_ok());
+        assert!(matches!(of(Span::ZERO).check(), Err(SettingsError::NoTime)));
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub struct Arguments {
 
 /// Shows a calendar.
 pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    if arguments.span.0 == Span::ZERO {
+        return Err(Error::user("`--span 0s`: there is nothing to see"));
+    }
     let calendar = context.client()?.calendar(arguments.node.as_deref(), arguments.span.0)?;
     context.output.print(&calendar, || picture(&calendar, &Clock::read(), terminal_width()))
 }

@@ -25,6 +25,9 @@ pub struct Arguments {
     /// Of which task
     #[arg(long, value_name = "RANK", default_value_t = 0)]
     rank: u32,
+    /// Of an array: of which of its jobs
+    #[arg(long, value_name = "INDEX")]
+    index: Option<u32>,
     /// Of which placement; else the last
     #[arg(long, value_name = "N")]
     epoch: Option<u32>,
@@ -38,21 +41,32 @@ pub struct Arguments {
 
 /// Prints an output.
 pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let Arguments { ref job, follow, stderr, rank, epoch, tail, offset } = *arguments;
+    let Arguments { ref job, follow, stderr, rank, index, epoch, tail, offset } = *arguments;
     let stream = if stderr { Stream::Stderr } else { Stream::Stdout };
     let query = LogQuery { stream, rank, epoch, offset, tail, follow };
-    let reader = context.client()?.logs(job, &query)?;
+    let client = context.client()?;
+    let job = match index {
+        None => job.clone(),
+        Some(index) => client.job(job)?.id.of_index(index).to_string(),
+    };
+    let reader = client.logs(&job, &query)?;
     if context.output.is_json() {
-        return as_json(job, &query, reader, context);
+        return as_json(&job, &query, reader, context);
     }
     copy(reader, &mut io::stdout().lock())
+}
+
+/// The node that passed an output on is gone.
+pub fn broke_off(error: io::Error) -> Error {
+    Error::internal(format!("the output broke off: {error}"))
+        .hint("what was accepted goes on; ask again once the node is back: `shoal logs` has all of it")
 }
 
 /// Passes bytes on as they come; whoever reads may have seen enough.
 pub fn copy(mut from: impl Read, to: &mut impl Write) -> Result<(), Error> {
     let mut part = vec![0; PART];
     loop {
-        let read = from.read(&mut part)?;
+        let read = from.read(&mut part).map_err(broke_off)?;
         if read == 0 {
             return Ok(());
         }
@@ -66,7 +80,7 @@ pub fn copy(mut from: impl Read, to: &mut impl Write) -> Result<(), Error> {
 /// The whole output as one text; bytes that are none are replaced.
 fn as_json(job: &str, query: &LogQuery, mut reader: impl Read, context: &Context) -> Result<(), Error> {
     let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes)?;
+    reader.read_to_end(&mut bytes).map_err(broke_off)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let data = serde_json::json!({
         "job": job, "stream": query.stream, "rank": query.rank, "bytes": bytes.len(), "text": text,

@@ -1,6 +1,7 @@
 //! `shoal node`: this machine's node, in the foreground or behind.
 
 use std::fs::File;
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -109,7 +110,12 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
         assembly::detach();
     }
     let filter = EnvFilter::try_from_env("SHOAL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
     let machine = MachineSettings {
         name: arguments.name,
         cores: arguments.cores,
@@ -211,7 +217,8 @@ fn last_lines(path: &std::path::Path, after: u64) -> Vec<String> {
     lines[lines.len().saturating_sub(LOG_SHOWN)..].iter().map(|line| (*line).to_owned()).collect()
 }
 
-/// A unit for systemd. Only the node itself is ended with it: its supervisor and what it runs go on.
+/// A unit for systemd. Only the node itself is ended with it: its supervisor and what it runs go on. Its control group is its
+/// own, so that it can cap what tasks take.
 fn unit(home: &Home) -> Result<String, Error> {
     let program = std::env::current_exe()?;
     Ok(format!(
@@ -224,6 +231,7 @@ fn unit(home: &Home) -> Result<String, Error> {
          Restart=on-failure\n\
          RestartSec=1\n\
          KillMode=process\n\
+         Delegate=yes\n\
          \n\
          [Install]\n\
          WantedBy=default.target\n",

@@ -10,9 +10,9 @@ use nix::sys::signal::{SigSet, Signal};
 use shoal_api::{Client, JobStatus, LogQuery, Stream};
 use shoal_model::Span;
 
-use super::logs::copy;
+use super::logs::{broke_off, copy};
 use super::submit::submit;
-use super::wait::until_over;
+use super::wait::until_over_patiently;
 use crate::context::Context;
 use crate::error::Error;
 use crate::job::What;
@@ -56,11 +56,15 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode, Error> {
         .collect::<Result<_, _>>()?;
     for thread in threads {
         match thread.join() {
-            Ok(done) => done?,
+            Ok(Ok(())) => {}
+            // The job goes on, and how it ends is told all the same.
+            Ok(Err(error)) => {
+                eprintln!("job {}: {}; `shoal logs {id}`", show::short(&status), error.message())
+            }
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
-    let ended = until_over(&client, &id)?;
+    let ended = until_over_patiently(&client, &id, context)?;
     tell(&ended, context)?;
     Ok(ExitCode::from(ended.code.unwrap_or(1)))
 }
@@ -97,7 +101,7 @@ fn copy_lines(rank: u32, from: impl Read, to: &mut impl Write) -> Result<(), Err
         line.clear();
         write!(line, "[{rank}] ")?;
         let start = line.len();
-        if (&mut from).take(LINE_MAX).read_until(b'\n', &mut line)? == 0 {
+        if (&mut from).take(LINE_MAX).read_until(b'\n', &mut line).map_err(broke_off)? == 0 {
             return Ok(());
         }
         if line.last() != Some(&b'\n') || line.len() == start {

@@ -1,7 +1,7 @@
 //! `shoal ticket`: lets another machine in.
 
-use shoal_model::Name;
 use shoal_model::units::SpanText;
+use shoal_model::{Name, Span};
 
 use crate::context::Context;
 use crate::error::Error;
@@ -16,12 +16,18 @@ pub struct Arguments {
     /// Whose machine it will be; else of the same organisation as this one
     #[arg(long, value_name = "NAME")]
     organisation: Option<Name>,
+    /// Have the machine let in others, too, also when this one is gone; only the node that made the grid can say so
+    #[arg(long)]
+    admitter: bool,
 }
 
 /// Prints a ticket.
 pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let ticket =
-        context.client()?.ticket(arguments.lasts.0, arguments.organisation.as_ref().map(Name::as_str))?;
+    let Arguments { lasts, ref organisation, admitter } = *arguments;
+    if lasts.0 == Span::ZERO {
+        return Err(Error::user("`--lasts 0s`: nobody could use such a ticket"));
+    }
+    let ticket = context.client()?.ticket(lasts.0, organisation.as_ref().map(Name::as_str), admitter)?;
     context.output.print(&ticket, || ticket.ticket.clone())?;
     eprintln!(
         "good for one machine until {}: shoal node --join TICKET",

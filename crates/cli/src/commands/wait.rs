@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use shoal_api::{Client, JobStatus, State, Until};
+use shoal_api::{Client, ClientError, JobStatus, State, Until};
 use shoal_model::Span;
 use shoal_model::units::SpanText;
 
@@ -15,6 +15,46 @@ use crate::show;
 const ASKED: Span = Span::from_secs(50);
 /// What the program ends with when the time is up, as `timeout` does.
 const TIME_IS_UP: u8 = 124;
+
+/// How long a node that has accepted a job may be away.
+const BACK_WITHIN: Duration = Duration::from_secs(60);
+/// Between two looks whether it is back.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Asks a node again that was killed and comes back: it has forgotten nothing.
+struct Patient<'a> {
+    context: &'a Context,
+    /// The node after it came back: it may listen elsewhere.
+    again: Option<Client>,
+}
+
+impl<'a> Patient<'a> {
+    fn new(context: &'a Context) -> Patient<'a> {
+        Patient { context, again: None }
+    }
+
+    /// Waits for a job for so long; `first` is who was asked first.
+    fn wait(&mut self, first: &Client, job: &str, most: Span) -> Result<JobStatus, Error> {
+        let mut away: Option<Instant> = None;
+        loop {
+            match self.again.as_ref().unwrap_or(first).wait(job, Until::Ended, most) {
+                Err(error @ (ClientError::Broken(_) | ClientError::NotRunning { .. })) => {
+                    if away.is_none() {
+                        eprintln!(
+                            "the node does not answer; what it has accepted goes on, and it is waited for"
+                        );
+                    }
+                    if away.get_or_insert_with(Instant::now).elapsed() > BACK_WITHIN {
+                        return Err(error.into());
+                    }
+                    std::thread::sleep(PAUSE);
+                    self.again = self.context.client().ok().or(self.again.take());
+                }
+                told => return Ok(told?),
+            }
+        }
+    }
+}
 
 /// What to wait for.
 #[derive(Debug, clap::Args)]
@@ -29,14 +69,14 @@ pub struct Arguments {
 
 /// Waits until jobs are over: ends with 0 if all ended well, and else with the code of the first that did not.
 pub fn run(arguments: &Arguments, context: &Context) -> Result<ExitCode, Error> {
-    let client = context.client()?;
+    let (client, mut patient) = (context.client()?, Patient::new(context));
     let began = Instant::now();
     let mut ended = Vec::new();
     for job in &arguments.jobs {
         loop {
             let gone = Span::from_micros(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
             let left = arguments.timeout.map_or(ASKED, |most| most.0.saturating_sub(gone));
-            let status = client.wait(job, Until::Ended, left.min(ASKED))?;
+            let status = patient.wait(&client, job, left.min(ASKED))?;
             if status.state.is_over() {
                 ended.push(status);
                 break;
@@ -61,8 +101,18 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<ExitCode, Error> 
 
 /// Waits until a job is over, however long that takes.
 pub fn until_over(client: &Client, job: &str) -> Result<JobStatus, Error> {
+    until(|| Ok(client.wait(job, Until::Ended, ASKED)?))
+}
+
+/// The same, also if the node is killed meanwhile and comes back.
+pub fn until_over_patiently(client: &Client, job: &str, context: &Context) -> Result<JobStatus, Error> {
+    let mut patient = Patient::new(context);
+    until(|| patient.wait(client, job, ASKED))
+}
+
+fn until(mut wait: impl FnMut() -> Result<JobStatus, Error>) -> Result<JobStatus, Error> {
     loop {
-        let status = client.wait(job, Until::Ended, ASKED)?;
+        let status = wait()?;
         if status.state.is_over() {
             return Ok(status);
         }

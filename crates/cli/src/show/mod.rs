@@ -73,7 +73,7 @@ pub fn jobs(jobs: &[JobStatus], clock: &Clock) -> Table {
         let planned = job.planned.as_ref().filter(|_| job.state != State::Waiting);
         table.row([
             short(job),
-            job.name.clone().unwrap_or_default(),
+            name(job),
             job.state.to_string(),
             start.filter(|_| planned.is_some()).map(|start| clock.show(start.0)).unwrap_or_default(),
             time,
@@ -95,6 +95,15 @@ pub fn jobs(jobs: &[JobStatus], clock: &Clock) -> Table {
     table
 }
 
+/// What a job is called; one of an array with its index.
+fn name(job: &JobStatus) -> String {
+    let name = job.name.clone().unwrap_or_default();
+    match job.index {
+        None => name,
+        Some(index) => format!("{name}[{index}]"),
+    }
+}
+
 /// One job, line by line.
 pub fn job(job: &JobStatus, clock: &Clock) -> Table {
     let mut table = Table::plain();
@@ -106,6 +115,7 @@ pub fn job(job: &JobStatus, clock: &Clock) -> Table {
     let at = |time: Option<shoal_model::units::TimeText>| time.map(|time| clock.show(time.0));
     line("job", Some(job.id.to_string()));
     line("name", job.name.clone());
+    line("one of", job.array.zip(job.index).map(|(array, index)| format!("array {array}, index {index}")));
     line("state", Some(job.state.to_string()));
     line("because", job.reason.clone());
     let counts = job.counts.iter().map(|(state, count)| format!("{count} {state}"));

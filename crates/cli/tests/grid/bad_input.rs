@@ -3,7 +3,7 @@
 use crate::home::{Node, shoal};
 
 /// Words that are refused, and what the answer must name.
-const REFUSED: [(&[&str], &str); 25] = [
+const REFUSED: [(&[&str], &str); 28] = [
     (&["submit", "--nodse", "2", "--", "true"], "--nodes"),
     (&["sbumit", "--", "true"], "submit"),
     (&["submit"], "FILE"),
@@ -25,6 +25,9 @@ const REFUSED: [(&[&str], &str); 25] = [
     (&["submit", "--require", "architecture=pdp11", "--", "true"], "architecture"),
     (&["submit", "--", "no-such-program-anywhere"], "no such program"),
     (&["submit", "--", "/etc/passwd"], "cannot run"),
+    (&["submit", "--", "./job.sh"], "brings no file along"),
+    (&["ticket", "--lasts", "0s"], "--lasts"),
+    (&["calendar", "--span", "0s"], "--span"),
     (&["submit", "--optimise", "closets", "--", "true"], "did you mean `closest`? at column 1"),
     (&["submit", "--where", "memory >= 8", "--", "true"], "a size without a unit"),
     (&["submit", "--criterion", "closest", "--", "true"], "`optimise`"),

@@ -39,6 +39,23 @@ fn killed_node_finds_its_jobs_again_those_that_run_and_those_that_ended_meanwhil
 }
 
 #[test]
+fn run_and_wait_end_as_the_job_does_though_the_node_is_killed_meanwhile() {
+    let mut node = Node::start(&[]);
+    let script = "touch ../../../runs; while [ ! -e ../../../go ]; do sleep 0.05; done; exit 7";
+    let mut run = shoal(&node.home()).args(["run", "--", "sh", "-c", script]).spawn().unwrap();
+    wait_until("it runs", || node.home().join("runs").exists().then_some(()));
+    let job = node.json(&["status"])["jobs"][0]["id"].as_str().unwrap().to_owned();
+    let mut wait = shoal(&node.home()).args(["wait", &job]).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    node.kill();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    node.up();
+    std::fs::write(node.home().join("go"), "").unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(7));
+    assert_eq!(wait.wait().unwrap().code(), Some(7));
+}
+
+#[test]
 fn node_that_is_told_to_end_leaves_its_jobs_running() {
     let mut node = Node::start(&[]);
     let job = node.submit(&[], "while [ ! -e ../../../gone ]; do sleep 0.05; done; echo survived");
@@ -92,7 +109,16 @@ fn damaged_database_and_newer_folder_are_told_and_left_alone() {
         std::fs::write(&path, before).unwrap();
     };
     refused("shoal.db", &[7; 4096], "shoal.db");
+    refused("shoal.db", &[], "is gone or empty");
     refused("node.key", b"nonsense\n", "node.key");
+    let database = node.home().join("shoal.db");
+    let before = std::fs::read(&database).unwrap();
+    std::fs::remove_file(&database).unwrap();
+    let output = node.shoal(&["node"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is gone or empty"), "{output:?}");
+    assert!(!database.exists(), "nothing is put in its place");
+    assert_eq!(node.shoal(&["doctor"]).status.code(), Some(1));
+    std::fs::write(&database, before).unwrap();
     let newer = node.home().join("format");
     std::fs::write(&newer, "99\n").unwrap();
     let output = node.shoal(&["node"]);

@@ -130,6 +130,20 @@ fn ticket_lets_in_one_machine_once() {
 }
 
 #[test]
+fn node_that_came_with_an_admitters_ticket_lets_in_others_when_the_first_is_gone() {
+    let mut first = Node::start(&[]);
+    let member = joined(&first);
+    let no = member.shoal(&["ticket"]);
+    assert!(String::from_utf8_lossy(&no.stderr).contains("--admitter"), "{no:?}");
+    let second = Node::start(&["--join", first.says(&["ticket", "--admitter"]).trim()]);
+    first.kill();
+    let third = Node::start(&["--join", second.says(&["ticket"]).trim()]);
+    assert_eq!(third.says(&["run", "--", "echo", "in"]), "in\n");
+    let no = second.shoal(&["ticket", "--admitter"]);
+    assert!(String::from_utf8_lossy(&no.stderr).contains("only the node that made the grid can"), "{no:?}");
+}
+
+#[test]
 fn node_that_leaves_is_given_nothing_more_and_ends_what_it_has() {
     let first = Node::start(&["--cores", "1"]);
     let second = joined_with(&first, &["--cores", "1"]);

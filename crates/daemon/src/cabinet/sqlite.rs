@@ -10,7 +10,7 @@ use crate::home::Lock;
 use crate::store;
 use crate::store::sqlite::{Schema, wrong};
 
-const CABINET: Schema = Schema { application: u32::from_be_bytes(*b"SHOC"), steps: &[things] };
+pub(crate) const CABINET: Schema = Schema { application: u32::from_be_bytes(*b"SHOC"), steps: &[things] };
 
 /// Pages of the log after which it is copied into the file.
 const CHECKPOINT_PAGES: u32 = 256;

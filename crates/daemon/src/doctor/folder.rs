@@ -4,12 +4,15 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use shoal_model::Resources;
 use shoal_model::units::About;
 
 use super::Finding;
 use crate::executor::process;
 use crate::home::{self, Home, Room};
-use crate::machine::Overrides;
+use crate::machine::{self, Overrides};
+use crate::settings::{Settings, Wish};
+use crate::trust::policy::Policy;
 
 pub(super) fn examine(home: &Home, findings: &mut Vec<Finding>) {
     let path = home.path();
@@ -48,6 +51,7 @@ pub(super) fn examine(home: &Home, findings: &mut Vec<Finding>) {
         findings.push(secret(subject, &path));
     }
     settings(home, findings);
+    policy(home, findings);
     daemon(home, findings);
     supervisor(home, findings);
     disk(home, findings);
@@ -101,32 +105,33 @@ fn secret(subject: &'static str, path: &Path) -> Finding {
 
 fn settings(home: &Home, findings: &mut Vec<Finding>) {
     let path = home.settings();
-    let text = match fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            findings.push(Finding::ok("settings", "no node.toml: all is as it is found"));
-            return;
-        }
-        Err(error) => {
-            let seen = format!("cannot read {}: {error}", path.display());
-            findings.push(Finding::problem("settings", seen, "make it a text file that you can read"));
-            return;
-        }
-        Ok(text) => text,
-    };
-    let read = text.parse::<toml::Table>().and_then(|table| match table.get("machine") {
-        None => Ok(Overrides::default()),
-        Some(machine) => machine.clone().try_into::<Overrides>(),
+    findings.push(match read_settings(home) {
+        Ok(None) => Finding::ok("settings", "no node.toml: all is as it is found"),
+        Ok(Some(capacity)) => Finding::ok("settings", format!("node.toml; jobs can use {capacity}")),
+        Err(error) => Finding::problem("settings", error.trim(), format!("edit {}", path.display())),
     });
-    let read = read.map_err(|error| error.to_string());
-    let machine = read
-        .and_then(|machine| crate::machine::detect(home.path(), &machine).map_err(|error| error.to_string()));
-    findings.push(match machine {
-        Ok(machine) => Finding::ok("settings", format!("node.toml; jobs can use {}", machine.capacity)),
-        Err(error) => Finding::problem(
-            "settings",
-            format!("node.toml: {}", error.trim()),
-            format!("edit {}", path.display()),
-        ),
+}
+
+/// What jobs can use by what the folder says; none if it says nothing. Refused is what a start refuses.
+fn read_settings(home: &Home) -> Result<Option<Resources>, String> {
+    let Some(settings) = Settings::load(home.path()).map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
+    let sound = settings.check().and_then(|()| settings.wish(Wish::default())).and_then(|wish| wish.check());
+    sound.map_err(|error| format!("node.toml: {error}"))?;
+    let found = machine::detect(home.path(), &Overrides::default()).map_err(|error| error.to_string())?;
+    let machine = settings.machine.apply(found).map_err(|error| format!("node.toml: {error}"))?;
+    Ok(Some(machine.capacity))
+}
+
+fn policy(home: &Home, findings: &mut Vec<Finding>) {
+    let path = Policy::path(home.path());
+    findings.push(match Policy::find(home.path()) {
+        Ok(None) => Finding::ok("policy", "no policy.toml: members' jobs are taken"),
+        Ok(Some(_)) => Finding::ok("policy", "policy.toml makes sense"),
+        Err(error) => {
+            Finding::problem("policy", format!("policy.toml: {error}"), format!("edit {}", path.display()))
+        }
     });
 }
 

@@ -174,4 +174,47 @@ mod tests {
         assert_eq!(settings.verdict, Verdict::Problem);
         assert!(settings.seen.contains("`cors`"), "{settings:?}");
     }
+
+    #[test]
+    fn what_a_start_refuses_is_a_problem_whichever_part_of_the_settings_it_is_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = made(&folder);
+        for (text, names) in [
+            ("recpie = 'asap'", "recpie"),
+            ("recipe = 'best'", "best"),
+            ("time = '0s'", "`time`"),
+            ("queue = 'sjf'\nrecipe = 'sample'", "queue"),
+            ("[network]\nlisten = 'nonsense'", "listen"),
+            ("[tasks]\nread = ['data']", "tasks.read"),
+        ] {
+            fs::write(home.settings(), text).unwrap();
+            let findings = examine(&home);
+            let settings = find(&findings, "settings");
+            assert_eq!(settings.verdict, Verdict::Problem, "{text}");
+            assert!(settings.seen.contains(names), "{text}: {settings:?}");
+        }
+        fs::write(home.path().join("policy.toml"), "nonsense").unwrap();
+        assert_eq!(find(&examine(&home), "policy").verdict, Verdict::Problem);
+    }
+
+    #[test]
+    fn cabinet_that_is_damaged_is_a_problem_and_so_are_records_that_are_gone_beside_a_sound_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = made(&folder);
+        let lock = home.lock().unwrap();
+        drop(crate::cabinet::SqliteCabinet::open(&lock).unwrap());
+        let findings = examine(&home);
+        assert_eq!(find(&findings, "cabinet").verdict, Verdict::Ok, "{findings:#?}");
+        let sound = fs::read(home.cabinet()).unwrap();
+        fs::write(home.cabinet(), b"SQLite format 3\0 and then rubbish".repeat(40)).unwrap();
+        assert_eq!(find(&examine(&home), "cabinet").verdict, Verdict::Problem);
+        fs::write(home.cabinet(), sound).unwrap();
+        for rest in ["", "-wal", "-shm"] {
+            let mut path = home.database().into_os_string();
+            path.push(rest);
+            let _ = fs::remove_file(path);
+        }
+        let findings = examine(&home);
+        assert_eq!(find(&findings, "database").verdict, Verdict::Problem, "{findings:#?}");
+    }
 }

@@ -10,22 +10,35 @@ use shoal_protocols::node::Record;
 use shoal_protocols::scheduling::aria;
 
 use super::Finding;
+use crate::cabinet::CABINET;
 use crate::home::Home;
 use crate::store::Error;
-use crate::store::sqlite::{self, RECORDS, head, wrong};
+use crate::store::sqlite::{self, RECORDS, is_blank, wrong};
 
 /// Up to this size the whole file is checked, pages that nothing uses included; beyond, all records are.
 const CHECKED_WHOLE_MAX: Size = Size::from_mib(512);
 
 pub(super) fn examine(home: &Home, findings: &mut Vec<Finding>) {
     let path = home.database();
-    match head(&path) {
-        Ok(None) => {
+    let cabinet = cabinet(home);
+    match is_blank(&path) {
+        Ok(true) if matches!(cabinet, Ok(Some(_))) => {
+            let seen = "shoal.db is gone or empty, and with it all jobs that this node has accepted";
+            let advice = "put it back from a copy, or name another folder with --home and join again";
+            findings.push(Finding::problem("database", seen, advice));
+            return;
+        }
+        Ok(true) => {
             findings.push(Finding::ok("database", "no database; the first start makes it"));
             return;
         }
-        Ok(Some(_)) => {}
+        Ok(false) => {}
         Err(error) => return findings.push(problem("database", &error)),
+    }
+    match cabinet {
+        Ok(None) => {}
+        Ok(Some(things)) => findings.push(Finding::ok("cabinet", format!("cabinet.db, {things} things"))),
+        Err(error) => findings.push(problem("cabinet", &error)),
     }
     if let Err(error) = RECORDS.check(&path) {
         return findings.push(problem("database", &error));
@@ -36,6 +49,32 @@ pub(super) fn examine(home: &Home, findings: &mut Vec<Finding>) {
             findings.push(Finding::ok("database", seen.file));
             findings.push(Finding::ok("records", seen.records));
         }
+    }
+}
+
+/// How many things lie beside the records, all pages of whose file are sound; none if there is no such file.
+fn cabinet(home: &Home) -> Result<Option<i64>, Error> {
+    let path = home.cabinet();
+    if is_blank(&path)? {
+        return Ok(None);
+    }
+    CABINET.check(&path)?;
+    let connection = open(&path)?;
+    check_pages(&path, &connection)?;
+    let things = connection.query_row("SELECT count(*) FROM things", [], |row| row.get::<_, i64>(0));
+    things.map(Some).map_err(wrong("read", &path))
+}
+
+fn open(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags).map_err(wrong("open", path))
+}
+
+fn check_pages(path: &Path, connection: &Connection) -> Result<(), Error> {
+    let said = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    match said.map_err(wrong("check", path))? {
+        said if said == "ok" => Ok(()),
+        said => Err(Error::Corrupt { path: path.to_owned(), what: said }),
     }
 }
 
@@ -65,19 +104,14 @@ struct Seen {
 }
 
 fn look(path: &Path) -> Result<Seen, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(wrong("open", path))?;
+    let connection = open(path)?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
     let version = number("user_version").map_err(wrong("read", path))?;
     let bytes = std::fs::metadata(path).map_err(Error::io("look at", path))?.len();
     let size = Size::from_bytes(bytes);
     let whole = size <= CHECKED_WHOLE_MAX;
     if whole {
-        let said = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
-        let said = said.map_err(wrong("check", path))?;
-        if said != "ok" {
-            return Err(Error::Corrupt { path: path.to_owned(), what: said });
-        }
+        check_pages(path, &connection)?;
     }
     let checked = if whole { "all pages and records are sound" } else { "all records are sound" };
     let file = format!("shoal.db, version {version}, {}; {checked}", About::Up(size));

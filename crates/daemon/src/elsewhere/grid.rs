@@ -32,12 +32,16 @@ impl Elsewhere for Peers {
         Box::pin(async move {
             let unreachable = |error: quic::AskError| Unreachable { node: to, why: error.to_string() };
             let mut answer = self.0.ask(to, question.to_vec()).await.map_err(unreachable)?;
-            let (parts, received) = mpsc::channel(PARTS_WAITING_MAX);
+            let (parts, breaker, received) = Parts::breakable();
             tokio::spawn(async move {
                 loop {
                     tokio::select! {
                         part = answer.next() => {
-                            let Some(Ok(bytes)) = part else { return };
+                            let bytes = match part {
+                                None => return,
+                                Some(Ok(bytes)) => bytes,
+                                Some(Err(_)) => return breaker.break_off(),
+                            };
                             if parts.send(bytes.into()).await.is_err() {
                                 return;
                             }
@@ -52,9 +56,10 @@ impl Elsewhere for Peers {
 }
 
 impl Tickets for Peers {
-    fn issue(&self, lasts: Span, organisation: Option<Name>) -> Result<Ticket, NoTicket> {
+    fn issue(&self, lasts: Span, organisation: Option<Name>, admitter: bool) -> Result<Ticket, NoTicket> {
         let own = || self.0.grid().member(self.0.now()).ok()?.organisation;
-        let terms = Terms { ticket_for: lasts, organisation: organisation.or_else(own), ..Terms::default() };
+        let organisation = organisation.or_else(own);
+        let terms = Terms { ticket_for: lasts, organisation, admitter, ..Terms::default() };
         let ticket = self.0.ticket(terms).map_err(|error| NoTicket(error.to_string()))?;
         Ok(Ticket { ticket: ticket.to_string(), expires: TimeText(ticket.expires) })
     }

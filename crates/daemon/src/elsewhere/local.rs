@@ -48,7 +48,7 @@ impl Elsewhere for Line {
             let responder = responder.ok_or_else(gone)?;
             let (answer, parts) = mpsc::channel(PARTS_WAITING_MAX);
             tokio::spawn(async move { responder.respond(from, question, answer).await });
-            Ok(parts)
+            Ok(parts.into())
         })
     }
 }

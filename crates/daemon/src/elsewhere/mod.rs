@@ -15,6 +15,7 @@
 
 pub mod grid;
 pub mod local;
+mod parts;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,6 +28,7 @@ use shoal_model::{Digest, Epoch, JobId, NodeId, Rank};
 use tokio::sync::mpsc;
 
 use crate::service::By;
+pub use parts::{Breaker, BrokeOff, Parts};
 
 /// The most bytes of a question.
 pub const QUESTION_MAX: usize = 64 << 10;
@@ -44,9 +46,6 @@ pub const KEPT_WITHIN: Duration = Duration::from_mins(30);
 
 /// What comes later.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// The parts of an answer as they come.
-pub type Parts = mpsc::Receiver<Bytes>;
 
 /// The way to the other nodes of the grid.
 pub trait Elsewhere: Send + Sync {
@@ -278,8 +277,8 @@ impl Reply {
     }
 
     /// An answer that comes in parts.
-    pub fn parts(kind: &str, parts: Parts) -> Reply {
-        Reply { head: Head { status: 200, kind: kind.to_owned() }, body: Body::Parts(parts) }
+    pub fn parts(kind: &str, parts: impl Into<Parts>) -> Reply {
+        Reply { head: Head { status: 200, kind: kind.to_owned() }, body: Body::Parts(parts.into()) }
     }
 
     /// No.

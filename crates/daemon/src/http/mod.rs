@@ -19,7 +19,6 @@ mod slow;
 pub mod tls;
 mod trust;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
@@ -29,8 +28,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use shoal_model::envelope::MAX_ENVELOPE_BYTES;
-use tokio_stream::StreamExt;
-use tokio_stream::wrappers::ReceiverStream;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
@@ -133,7 +130,7 @@ impl IntoResponse for Reply {
             .unwrap_or(HeaderValue::from_static("application/octet-stream"));
         let body = match self.body {
             Body::Whole(bytes) => HttpBody::from(bytes),
-            Body::Parts(parts) => HttpBody::from_stream(ReceiverStream::new(parts).map(Ok::<_, Infallible>)),
+            Body::Parts(parts) => HttpBody::from_stream(parts),
         };
         let mut response = (status, body).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, kind);

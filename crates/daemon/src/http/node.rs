@@ -28,12 +28,13 @@ pub(super) struct CalendarQuery {
     span: Option<String>,
 }
 
-/// How long a ticket lasts, and whose machine it lets in.
+/// How long a ticket lasts, whose machine it lets in, and whether that lets in others.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TicketQuery {
     lasts: Option<String>,
     organisation: Option<Name>,
+    admitter: bool,
 }
 
 /// Whether to leave at once.
@@ -89,13 +90,14 @@ pub(super) async fn doctor(State(shared): State<Shared>) -> Answer {
     params(
         ("lasts" = Option<String>, Query, description = "For how long, as in 1h"),
         ("organisation" = Option<String>, Query, description = "Whose machine it will be; this node's, where nobody says"),
+        ("admitter" = Option<bool>, Query, description = "Whether it lets in others, too"),
     ),
     responses((status = 201, body = Ticket), (status = 503, body = Problem))
 )]
 pub(super) async fn ticket(State(shared): State<Shared>, query: Asked<TicketQuery>) -> Answer {
-    let TicketQuery { lasts, organisation } = read(query)?;
+    let TicketQuery { lasts, organisation, admitter } = read(query)?;
     let lasts = read_span("lasts", lasts.as_deref(), TICKET_DEFAULT)?;
-    Ok(Reply::json(201, &shared.service.ticket(lasts, organisation)?))
+    Ok(Reply::json(201, &shared.service.ticket(lasts, organisation, admitter)?))
 }
 
 /// Take no more jobs, and end once those that there are are over; asked again until it is done

@@ -141,7 +141,9 @@ pub enum GridError {
     #[error("this node is no member of the grid: {0}")]
     Chain(#[from] ChainError),
     /// This node may not issue tickets.
-    #[error("this node may not admit others to the grid; ask for a ticket on the node that made the grid")]
+    #[error(
+        "this node may not admit others to the grid; ask for a ticket on the node that made the grid, or on one that came with a ticket of `shoal ticket --admitter`"
+    )]
     NotAdmitter,
     /// Only who has the root key appoints admitters.
     #[error("this node cannot make others admitters; only the node that made the grid can")]

@@ -5,8 +5,9 @@ use shoal_model::{Name, Span};
 
 /// Lets other machines into the grid.
 pub trait Tickets: Send + Sync {
-    /// A ticket that one machine can use once, and for so long; it will be this organisation's, or that of who issues it.
-    fn issue(&self, lasts: Span, organisation: Option<Name>) -> Result<Ticket, NoTicket>;
+    /// A ticket that one machine can use once, and for so long; it will be this organisation's, or that of who issues it,
+    /// and may admit others in turn or not.
+    fn issue(&self, lasts: Span, organisation: Option<Name>, admitter: bool) -> Result<Ticket, NoTicket>;
 }
 
 /// Why there is no ticket.

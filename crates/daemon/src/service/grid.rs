@@ -145,8 +145,8 @@ impl Service {
     }
 
     /// A ticket for another machine.
-    pub fn ticket(&self, lasts: Span, organisation: Option<Name>) -> Result<Ticket, Wrong> {
-        self.tickets.issue(lasts, organisation).map_err(|no| Wrong::unavailable(no.to_string()))
+    pub fn ticket(&self, lasts: Span, organisation: Option<Name>, admitter: bool) -> Result<Ticket, Wrong> {
+        self.tickets.issue(lasts, organisation, admitter).map_err(|no| Wrong::unavailable(no.to_string()))
     }
 
     /// Takes no more jobs, and ends once those that it has are over, or at once: what runs then goes on without it.

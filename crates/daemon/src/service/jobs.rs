@@ -69,6 +69,15 @@ impl Service {
         Ok(status)
     }
 
+    /// Whether a job stands for others, and does not run itself.
+    pub(super) async fn is_array(&self, job: JobId) -> Result<bool, Wrong> {
+        self.look(move |node| {
+            // One job of an array has its envelope too.
+            node.job(job).is_some_and(|owned| owned.array().is_some())
+        })
+        .await
+    }
+
     /// How many jobs of an array are in each state; those of which nothing is known yet wait.
     fn counts(&self, job: JobId, array: &Array) -> BTreeMap<State, u64> {
         if array.tasks() > COUNTED_MAX {

@@ -15,13 +15,15 @@ use super::history::Told;
 use super::jobs::WAIT_MAX;
 use super::output::Output;
 use super::{By, Service, Wrong, story};
-use crate::elsewhere::{Body, EVENTS, PARTS_WAITING_MAX, PLAIN, Question, Reply};
+use crate::elsewhere::{Body, EVENTS, PARTS_WAITING_MAX, PLAIN, Parts, Question, Reply};
 use crate::executor::process::folder_of;
 
 /// The shortest pause before an output is looked at again; doubles while nothing comes.
 const PAUSE_LEAST: Duration = Duration::from_millis(5);
 /// The longest such pause.
 const PAUSE_MOST: Duration = Duration::from_millis(100);
+/// Before an output that broke off is asked for again.
+const PAUSE_BROKEN: Duration = Duration::from_millis(500);
 /// A line that says nothing goes to a listener so often, so that one who has gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -29,6 +31,12 @@ impl Service {
     /// An output of a job that this node accepted, wherever its task runs.
     pub async fn logs(self: &Arc<Self>, job: JobId, query: LogQuery, by: By) -> Result<Reply, Wrong> {
         let status = self.status(job).await?;
+        if self.is_array(job).await? {
+            let problem =
+                Problem::new(format!("job {job} is an array: each of its jobs has outputs of its own"));
+            let hint = "`shoal logs ARRAY --index N` shows those of one";
+            return Err(Wrong { status: 404, problem: problem.hint(hint) });
+        }
         if query.rank >= status.nodes {
             let last = status.nodes - 1;
             let problem = Problem::new(format!("job {job} has no rank {}: its last is {last}", query.rank));
@@ -42,36 +50,61 @@ impl Service {
             };
             return self.output_at(node, job, query, by).await;
         }
-        let (sender, parts) = mpsc::channel(PARTS_WAITING_MAX);
+        let (sender, breaker, parts) = Parts::breakable();
         let service = Arc::clone(self);
-        tokio::spawn(async move { service.follow(job, query, by, sender).await });
+        tokio::spawn(async move {
+            if !service.follow(job, query, by, &sender).await {
+                breaker.break_off();
+            }
+        });
         Ok(Reply::parts(PLAIN, parts))
     }
 
-    /// Passes an output on until the job is over: that of each placement after the other.
-    async fn follow(self: Arc<Self>, job: JobId, mut query: LogQuery, by: By, to: mpsc::Sender<Bytes>) {
-        let mut seen = None;
+    /// Passes an output on until the job is over: that of each placement after the other. False if it could not be had to
+    /// its end.
+    async fn follow(
+        self: Arc<Self>,
+        job: JobId,
+        mut query: LogQuery,
+        by: By,
+        to: &mpsc::Sender<Bytes>,
+    ) -> bool {
+        let (mut reading, mut seen) = (None, None);
         loop {
-            let Ok(status) = self.wait(job, Until::Started, WAIT_MAX).await else { return };
+            let Ok(status) = self.wait(job, Until::Started, WAIT_MAX).await else { return false };
             let place = self.run_node(&status, query).ok().flatten();
             let epoch = place.as_ref().and_then(|(_, query)| query.epoch);
+            let mut again = false;
             match place {
-                Some((node, wanted)) if epoch != seen => {
-                    seen = epoch;
-                    if let Ok(reply) = self.output_at(node, job, wanted, by.clone()).await
-                        && !pass_on(reply, &to).await
-                    {
-                        return;
+                Some((node, mut wanted)) if epoch != seen => {
+                    // The output of another placement is read from its beginning.
+                    if reading.replace(epoch).is_some_and(|before| before != epoch) {
+                        (query.offset, query.tail) = (0, None);
+                        (wanted.offset, wanted.tail) = (0, None);
                     }
-                    // What comes next is of another placement, and read from its beginning.
-                    (query.offset, query.tail) = (0, None);
+                    let passed = match self.output_at(node, job, wanted, by.clone()).await {
+                        Ok(reply) => pass_on(reply, to).await,
+                        Err(wrong) if wrong.status == 404 => Passed::All,
+                        Err(_) => Passed::BrokeOff(0),
+                    };
+                    match passed {
+                        Passed::All => seen = epoch,
+                        // A node that was killed may be back soon, and its task goes on meanwhile.
+                        Passed::BrokeOff(bytes) if query.tail.is_none() && !status.state.is_over() => {
+                            query.offset += bytes;
+                            again = true;
+                            tokio::time::sleep(PAUSE_BROKEN).await;
+                        }
+                        Passed::BrokeOff(_) => return false,
+                        Passed::Unwanted => return true,
+                    }
                 }
-                _ if status.state.is_over() || status.state == State::HandedOver => return,
+                _ if status.state.is_over() || status.state == State::HandedOver => return true,
                 // It was passed on to its end, and its owner has yet to hear of that.
                 _ => tokio::time::sleep(PAUSE_LEAST).await,
             }
-            if query.epoch.is_some() || to.is_closed() {
-                return;
+            if (query.epoch.is_some() && !again) || to.is_closed() {
+                return true;
             }
         }
     }
@@ -259,20 +292,41 @@ impl Service {
     }
 }
 
-/// Passes the parts of an answer on; false if nobody takes them any more.
-async fn pass_on(reply: Reply, to: &mpsc::Sender<Bytes>) -> bool {
+/// How far an answer was passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passed {
+    /// To its end.
+    All,
+    /// So many bytes of it; more did not come.
+    BrokeOff(u64),
+    /// Nobody takes it any more.
+    Unwanted,
+}
+
+/// Passes the parts of an answer on.
+async fn pass_on(reply: Reply, to: &mpsc::Sender<Bytes>) -> Passed {
     if reply.head.status != 200 {
-        return true;
+        return Passed::All;
     }
+    let mut bytes = 0;
     match reply.body {
-        Body::Whole(bytes) => to.send(bytes).await.is_ok(),
+        Body::Whole(whole) => match to.send(whole).await {
+            Ok(()) => Passed::All,
+            Err(_) => Passed::Unwanted,
+        },
         Body::Parts(mut parts) => loop {
             tokio::select! {
                 part = parts.recv() => match part {
-                    None => return true,
-                    Some(part) => if to.send(part).await.is_err() { return false },
+                    None if parts.broke_off() => return Passed::BrokeOff(bytes),
+                    None => return Passed::All,
+                    Some(part) => {
+                        bytes += part.len() as u64;
+                        if to.send(part).await.is_err() {
+                            return Passed::Unwanted;
+                        }
+                    }
                 },
-                () = to.closed() => return false,
+                () = to.closed() => return Passed::Unwanted,
             }
         },
     }

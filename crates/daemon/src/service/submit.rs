@@ -146,11 +146,25 @@ impl Service {
                 none_will_do(&needs, &self.setting.machine, &others)?;
             }
         }
+        if let Some(name) = stays_behind(job) {
+            let why = "a path that is not absolute is seen from the task's own folder, and the job brings no file along";
+            let problem = Problem::new(format!("cannot run `{name}`: {why}")).field("command");
+            let hint = "`shoal submit FILE` sends a script, `--in FILE` brings a program along; or give its whole path";
+            return Err(Wrong::impossible(problem.hint(hint)));
+        }
         if alone && let Err(error) = process::can_run(job) {
             return Err(Wrong::impossible(cannot_run(job, &error)));
         }
         Ok(())
     }
+}
+
+/// The program of a job that is not where it will be looked for: it lies on its user's machine.
+fn stays_behind(job: &Job) -> Option<&str> {
+    let Work::Command(argv) = &job.work else { return None };
+    let name = argv.first().filter(|name| name.contains('/') && !name.starts_with('/'))?;
+    let brings = job.files.as_ref().is_some_and(|files| !files.inputs.is_empty());
+    (!brings && job.image().is_none()).then_some(name)
 }
 
 /// Refuses a job for which no machine is large enough, or the right one.

@@ -274,7 +274,7 @@ impl Stream {
             return Ok(Some(std::mem::take(&mut self.left)));
         }
         // Most often something is there.
-        if let Ok(part) = self.parts.try_recv() {
+        if let Some(part) = self.parts.try_recv() {
             return Ok(Some(part));
         }
         let handle = self.handle.clone();

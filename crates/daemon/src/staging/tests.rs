@@ -75,7 +75,7 @@ impl Elsewhere for Others {
                 }
             });
             tokio::spawn(Reply::parts(PLAIN, made).send(sender));
-            Ok(parts)
+            Ok(parts.into())
         })
     }
 }

@@ -25,7 +25,12 @@ use tempfile::TempDir;
 struct Closed;
 
 impl Tickets for Closed {
-    fn issue(&self, _lasts: Span, _organisation: Option<Name>) -> Result<shoal_api::Ticket, NoTicket> {
+    fn issue(
+        &self,
+        _lasts: Span,
+        _organisation: Option<Name>,
+        _admitter: bool,
+    ) -> Result<shoal_api::Ticket, NoTicket> {
         Err(NoTicket("closed".to_owned()))
     }
 }

@@ -22,7 +22,7 @@ pub struct Arguments {
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Run the bare loop only
-    #[arg(long, conflicts_with = "threads")]
+    #[arg(long)]
     bare: bool,
 }
 
@@ -58,6 +58,9 @@ struct Printed {
 /// Measures.
 pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
     let &Arguments { nodes, cycles, threads, seed, bare } = arguments;
+    if bare && threads > 1 {
+        return Err(Error::user(format!("--threads {threads}: the bare loop has one")));
+    }
     let least = CACHE + 1;
     if (nodes as usize) < least {
         return Err(Error::user(format!(

@@ -29,7 +29,7 @@ use super::{Error, Storable, Store};
 use crate::home::{Lock, Room};
 pub(crate) use load::load;
 use rows::{Group, Rows};
-pub(crate) use schema::{Schema, head, wrong};
+pub(crate) use schema::{Schema, is_blank, wrong};
 
 /// The most bytes of a record with its key.
 pub const RECORD_BYTES_MAX: usize = 16 << 20;

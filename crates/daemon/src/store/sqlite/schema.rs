@@ -130,6 +130,13 @@ pub(crate) fn head(path: &Path) -> Result<Option<Head>, Error> {
     Ok(Some(Head { version: number(VERSION_AT), application: number(APPLICATION_AT) }))
 }
 
+/// Whether nothing was ever written to a database, neither in its file nor in its log.
+pub(crate) fn is_blank(path: &Path) -> Result<bool, Error> {
+    let log = path.with_extension("db-wal");
+    let logged = std::fs::metadata(log).is_ok_and(|facts| facts.len() > 0);
+    Ok(head(path)?.is_none() && !logged)
+}
+
 /// Makes an empty file for its owner only, unless there is one: SQLite would let everybody read it.
 fn create(path: &Path) -> io::Result<()> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
