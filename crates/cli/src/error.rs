@@ -8,7 +8,7 @@ use shoal_daemon::assembly::StartError;
 use shoal_daemon::trust::user::UserError;
 use shoal_daemon::{home, store};
 use shoal_simulator::report::FolderError;
-use shoal_simulator::workload::WorkloadError;
+use shoal_simulator::workload::{Fault, WorkloadError};
 use shoal_simulator::{reproduce, scenario, study};
 
 /// Why a command did not do what was asked.
@@ -117,6 +117,7 @@ impl From<WorkloadError> for Error {
         let told = Error::config(error.to_string());
         match error {
             WorkloadError::Open { .. } => told.hint("a trace is an SWF or GWF file, plain, .gz or .xz"),
+            WorkloadError::Line { fault: Fault::OutOfOrder { .. } | Fault::TooWide { .. }, .. } => told,
             WorkloadError::Line { .. } => {
                 told.hint("in a scenario, `bad_lines = \"drop\"` in [workload] passes over such lines")
             }

@@ -492,6 +492,42 @@ fn traces_with_faults_are_refused_by_file_line_and_field() {
 }
 
 #[test]
+fn lines_that_cannot_be_read_are_passed_over_where_asked_for_and_told() {
+    let home = home(SMALL);
+    let text = line(1, "50", "60", 2) + &line(2, "60", "x", 2) + &line(3, "70", "60", 2);
+    fs::write(home.path().join("t.swf"), text).unwrap();
+    let said = "t.swf:2: field 4 (run time): `x` is not a number";
+    for command in [&["sim", "trace", "t.swf"][..], &["sim", "run", "s.toml", "--trace", "t.swf"]] {
+        assert!(refused(home.path(), command).contains(said), "{command:?}");
+        let output = shoal(home.path(), &[command, &["--drop-bad-lines"]].concat());
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && told.contains("1 unparsable"), "{told}");
+        assert!(
+            told.split_whitespace().collect::<Vec<_>>().join(" ").contains("field 4 (run time)"),
+            "{told}"
+        );
+    }
+    assert_eq!(shoal(home.path(), &["sim", "run", "s.toml", "--drop-bad-lines"]).status.code(), Some(2));
+}
+
+#[test]
+fn jobs_of_a_trace_take_what_they_took_or_what_they_asked_for() {
+    let home = home(SMALL);
+    // Asks for 90 s and takes 60.
+    fs::write(home.path().join("t.swf"), line(1, "0", "60", 2)).unwrap();
+    let makespan = |length: &[&str]| {
+        let run = ["sim", "run", "s.toml", "--trace", "t.swf", "--json", "--out", "out", "--force"];
+        let words = [&run[..], length].concat();
+        let output = shoal(home.path(), &words);
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        told["summary"]["makespan_s"].as_f64().unwrap().round()
+    };
+    let (run, requested) = (makespan(&["--length", "run"]), makespan(&["--length", "requested"]));
+    assert!((60.0..80.0).contains(&run) && requested >= 90.0, "{run} {requested}");
+    assert_eq!(makespan(&[]), requested);
+}
+
+#[test]
 fn packed_traces_that_end_too_early_are_refused_with_the_last_line() {
     use std::io::Write;
     let home = home(SMALL);

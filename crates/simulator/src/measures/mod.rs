@@ -10,7 +10,7 @@ mod summary;
 use std::collections::BTreeMap;
 
 use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
-use shoal_protocols::node::{Action, End, Event, Outcome as Exited, Task};
+use shoal_protocols::node::{Action, End, Event, Exit, Outcome as Exited, Task};
 use shoal_protocols::scheduling::Stuck;
 
 pub use course::{Bin, Course};
@@ -152,7 +152,10 @@ impl Measures {
         self.course.finish(now);
         let mut effective = 0;
         for job in &self.jobs {
-            if matches!(job.end, Some((_, State::Finished))) {
+            // What was stopped at its limit had its time, and what runs on is not wasted.
+            let counts =
+                matches!(job.end, None | Some((_, State::Finished | State::Failed(_, Exit::Overran))));
+            if counts {
                 effective += job.standing().map_or(0, |attempt| attempt.busy);
             }
         }

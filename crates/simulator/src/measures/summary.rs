@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use shoal_model::{Machine, Span, Time};
+use shoal_protocols::node::Exit;
 
 use super::record::{Record, State};
 use crate::scenario::Scenario;
-use crate::workload::{TraceJob, Workload};
+use crate::workload::{Cleaning, TraceJob, Workload};
 use crate::world::Traffic;
 
 /// How much later than promised a start still counts as kept: clocks differ, and to save a start takes a moment.
@@ -28,6 +29,12 @@ pub struct Summary {
     pub seed: u64,
     /// Where the jobs came from.
     pub workload: String,
+    /// Lines of a trace that are no jobs of this run, by the rule that left them out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// The first lines that could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bad_lines: Vec<String>,
     /// How long jobs came and ran, in seconds.
     pub simulated_s: f64,
     /// Inputs that nodes handled.
@@ -40,6 +47,8 @@ pub struct Summary {
     pub finished: usize,
     /// Jobs with a member that did not, and with no retry left.
     pub failed: usize,
+    /// Those of them that were stopped at their limit.
+    pub overran: usize,
     /// Jobs that were not taken.
     pub refused: usize,
     /// Jobs given up because a node was lost.
@@ -94,7 +103,7 @@ pub struct Spread {
 pub struct Utilisation {
     /// Asked for, over the time in which jobs were submitted.
     pub requested: f64,
-    /// Used by placements of jobs that finished there, over the makespan.
+    /// Used by placements of jobs that finished there, were stopped there at their limit, or still run, over the makespan.
     pub effective: f64,
     /// Used in vain: by placements that were lost or failed, over the makespan.
     pub wasted: f64,
@@ -142,6 +151,7 @@ pub(super) struct Frame {
     nodes: usize,
     seed: u64,
     pub workload: String,
+    cleaning: Cleaning,
     /// The grid's cores, in thousandths.
     pub cores: u128,
     /// Node-microseconds asked for.
@@ -167,6 +177,7 @@ impl Frame {
             nodes: scenario.nodes,
             seed: scenario.seed,
             workload: workload.provenance.source.clone(),
+            cleaning: workload.cleaning.clone(),
             cores: machines.map(cores).sum(),
             asked: workload.jobs.iter().map(TraceJob::area).sum(),
             span: workload.span,
@@ -195,12 +206,15 @@ impl Frame {
             nodes: self.nodes,
             seed: self.seed,
             workload: self.workload.clone(),
+            dropped: self.cleaning.dropped_by_rule().into_iter().filter(|(_, lines)| *lines > 0).collect(),
+            bad_lines: self.cleaning.bad_lines.clone(),
             simulated_s: simulated.as_secs_f64(),
             inputs,
             facts_checked: 0,
             jobs: jobs.len(),
             finished: count(|state| *state == State::Finished),
             failed: count(|state| matches!(state, State::Failed(..))),
+            overran: count(|state| matches!(state, State::Failed(_, Exit::Overran))),
             refused: count(|state| matches!(state, State::Refused(_))),
             lost: count(|state| *state == State::Lost),
             cancelled: count(|state| *state == State::Cancelled),

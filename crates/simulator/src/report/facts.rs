@@ -41,6 +41,11 @@ pub fn facts(summary: &Summary) -> Vec<(&'static str, String)> {
             ),
         ),
     ];
+    if !summary.dropped.is_empty() {
+        let rules = summary.dropped.iter().map(|(rule, lines)| format!("{lines} {rule}"));
+        let lines = rules.chain(summary.bad_lines.iter().cloned()).collect::<Vec<_>>().join("; ");
+        facts.insert(2, ("lines left out", lines));
+    }
     if !summary.reasons.is_empty() {
         let after_jobs = facts.iter().position(|(title, _)| *title == "jobs").map_or(0, |place| place + 1);
         facts.insert(after_jobs, ("not taken", reasons(summary)));

@@ -57,13 +57,18 @@ impl Findings {
 
     /// A figure, one value for each seed.
     pub fn figure(&mut self, id: &str, values: &[f64]) {
-        self.push(id, values, None);
+        self.push(id, mean(values), values, None);
     }
 
     /// A claim: the figure that it is judged by, one value for each seed, and the judgement; none where there was
     /// nothing to judge by.
     pub fn claim(&mut self, id: &str, values: &[f64], holds: Option<bool>) {
-        self.push(id, values, holds);
+        self.push(id, mean(values), values, holds);
+    }
+
+    /// A claim that is judged by a figure of several means; its spread is that of the same figure of each seed alone.
+    pub fn claim_of_means(&mut self, id: &str, figure: Option<f64>, each: &[f64], holds: Option<bool>) {
+        self.push(id, figure, each, holds);
     }
 
     /// All findings, in the order in which the ids are known.
@@ -78,7 +83,7 @@ impl Findings {
         made
     }
 
-    fn push(&mut self, id: &str, values: &[f64], holds: Option<bool>) {
+    fn push(&mut self, id: &str, ours: Option<f64>, values: &[f64], holds: Option<bool>) {
         let known = self.known.iter().find(|known| known.id == id);
         let known = known.unwrap_or_else(|| panic!("{id} is not among the known ids"));
         if !self.wanted.contains(&known.id) {
@@ -87,7 +92,7 @@ impl Findings {
         self.made.push(Finding {
             id: known.id,
             paper: known.paper,
-            ours: mean(values).map(round),
+            ours: ours.map(round),
             spread: Spread::of(values).map(|Spread { seeds, min, max, sd, ci95 }| Spread {
                 seeds,
                 min: round(min),

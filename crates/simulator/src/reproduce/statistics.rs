@@ -24,6 +24,12 @@ pub struct Spread {
     pub ci95: [f64; 2],
 }
 
+/// A figure of several variants for each seed alone: `rows` has the values of one variant by seed.
+pub fn by_seed(rows: &[Vec<f64>], figure: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    let seeds = rows.iter().map(Vec::len).min().unwrap_or(0);
+    (0..seeds).map(|seed| figure(&rows.iter().map(|row| row[seed]).collect::<Vec<f64>>())).collect()
+}
+
 impl Spread {
     /// The spread of a figure over seeds; one seed has none.
     pub fn of(values: &[f64]) -> Option<Spread> {
@@ -92,6 +98,13 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figure_of_several_variants_is_made_for_each_seed_that_all_of_them_have() {
+        let rows = [vec![1.0, 2.0, 3.0], vec![10.0, 40.0]];
+        assert_eq!(by_seed(&rows, |column| column[1] / column[0]), [10.0, 20.0]);
+        assert!(by_seed(&[], |_| 0.0).is_empty());
+    }
 
     #[test]
     fn ties_share_their_mean_rank() {

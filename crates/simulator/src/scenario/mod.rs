@@ -44,7 +44,7 @@ pub use document::{Place, Places};
 pub use error::Error;
 
 use crate::grid::Start;
-use crate::workload::{Slots, Source};
+use crate::workload::{Length, Slots, Source};
 use crate::{faults, network};
 use document::{Shelf, Sources};
 
@@ -106,6 +106,10 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Which trace; how it is read stays if the file has a trace.
     pub trace: Option<PathBuf>,
+    /// Of that trace: how long its jobs take.
+    pub length: Option<Length>,
+    /// Of that trace: whether lines that cannot be read are passed over.
+    pub drop_bad_lines: bool,
     /// Which preset of faults.
     pub faults: Option<String>,
     /// Other settings by name, such as `overlay.cache`, and their values in the words of a scenario.
@@ -152,8 +156,15 @@ impl Overrides {
         lines.extend(self.seed.map(|seed| format!("seed = {seed}\n")));
         lines.extend(self.recipe.as_deref().map(|recipe| format!("recipe = {}\n", quoted(recipe))));
         lines.extend(self.faults.as_deref().map(|faults| format!("faults = {}\n", quoted(faults))));
+        let length = self.length.map(|length| match length {
+            Length::Requested => ", length = \"requested\"",
+            Length::Run => ", length = \"run\"",
+        });
+        let dropped = self.drop_bad_lines.then_some(", bad_lines = \"drop\"");
+        let how: String = length.into_iter().chain(dropped).collect();
         let trace = |trace: &PathBuf| {
-            format!("workload = {{ kind = \"trace\", file = {} }}\n", quoted(&trace.to_string_lossy()))
+            let file = quoted(&trace.to_string_lossy());
+            format!("workload = {{ kind = \"trace\", file = {file}{how} }}\n")
         };
         lines.extend(self.trace.as_ref().map(trace));
         lines.concat()

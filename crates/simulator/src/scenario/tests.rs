@@ -11,6 +11,7 @@ use super::*;
 use crate::faults::Preset;
 use crate::network::latency;
 use crate::run::Run;
+use crate::workload::BadLines;
 
 const SMALL: &str = "\
 nodes = 16
@@ -262,6 +263,16 @@ fn files_are_looked_for_beside_the_scenario_that_names_them() {
     assert_eq!(file(Overrides::default()), folder.path().join("jobs.swf"));
     let other = Overrides { trace: Some("other.swf".into()), ..Overrides::default() };
     assert_eq!(file(other), PathBuf::from("other.swf"), "the command line means the folder one is in");
+    let read = Overrides {
+        trace: Some("other.swf".into()),
+        length: Some(Length::Run),
+        drop_bad_lines: true,
+        ..Overrides::default()
+    };
+    match load(&folder, "s", &read).unwrap().workload {
+        Source::Trace(trace) => assert_eq!((trace.length, trace.bad_lines), (Length::Run, BadLines::Drop)),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -63,7 +63,8 @@ impl Figures {
     pub(super) fn of_run(summary: &Summary) -> Figures {
         Figures {
             jobs: summary.jobs,
-            not_finished: summary.jobs - summary.finished,
+            // Who knew everything has stopped such jobs at their limit, too, and counts them as placed.
+            not_finished: summary.jobs - summary.finished - summary.overran,
             wait_mean_s: summary.wait_s.mean,
             wait_median_s: summary.wait_s.median,
             wait_p95_s: summary.wait_s.p95,

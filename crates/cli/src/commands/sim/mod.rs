@@ -2,6 +2,7 @@
 
 mod compare;
 mod place;
+mod reading;
 mod reproduce;
 mod run;
 mod storm;

@@ -14,6 +14,7 @@ use shoal_simulator::run::{Run, Watch};
 use shoal_simulator::scenario::{Overrides, Scenario};
 
 use super::place::Place;
+use super::reading::Reading;
 use crate::error::Error;
 use crate::output::{Options, Table};
 use crate::progress::Bar;
@@ -23,9 +24,8 @@ use crate::progress::Bar;
 pub struct Arguments {
     /// The scenario, a TOML file
     scenario: PathBuf,
-    /// Run this workload trace instead of the scenario's workload
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
     /// Follow this recipe instead of the scenario's
     #[arg(long, value_name = "NAME")]
     recipe: Option<String>,
@@ -59,8 +59,8 @@ struct Printed<'a> {
 /// Runs a scenario.
 pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     let replay = replay(&arguments);
-    let Arguments { scenario, trace, recipe, nodes, seed, faults, threads, planted, place } = arguments;
-    let overrides = Overrides { nodes, recipe, seed, trace, faults, set: Vec::new() };
+    let Arguments { scenario, reading, recipe, nodes, seed, faults, threads, planted, place } = arguments;
+    let overrides = reading.over(Overrides { nodes, recipe, seed, faults, ..Overrides::default() });
     let scenario = Scenario::load(&scenario, &overrides)?;
     let asked = Asked { scenario: &scenario, threads: threads.into(), place, replay };
     let begun = Instant::now();
@@ -115,16 +115,19 @@ impl Asked<'_> {
 
 /// The command that runs the same again, but for its seed, which the scenario may say.
 fn replay(arguments: &Arguments) -> String {
-    let Arguments { scenario, trace, recipe, nodes, faults, planted, .. } = arguments;
+    let Arguments { scenario, reading, recipe, nodes, faults, planted, .. } = arguments;
     let mut words = vec!["shoal sim run".to_owned(), quoted(&scenario.display().to_string())];
     let mut add = |name: &str, value: Option<String>| {
         words.extend(value.map(|value| format!("{name} {}", quoted(&value))));
     };
-    add("--trace", trace.as_ref().map(|path| path.display().to_string()));
+    for (name, value) in reading.words() {
+        add(name, value);
+    }
     add("--recipe", recipe.clone());
     add("--nodes", nodes.map(|nodes| nodes.to_string()));
     add("--faults", faults.clone());
     add("--planted", planted.clone());
+    words.extend(reading.drop_bad_lines.then(|| "--drop-bad-lines".to_owned()));
     words.join(" ")
 }
 

@@ -9,6 +9,7 @@ use shoal_simulator::scenario::Overrides;
 use shoal_simulator::study::{self, Figures, Results, Study};
 
 use super::place::Place;
+use super::reading::Reading;
 use crate::error::Error;
 use crate::output::{Options, Table};
 use crate::progress::Runs;
@@ -19,9 +20,8 @@ use crate::progress::Runs;
 pub struct Arguments {
     /// The scenario, a TOML file
     pub scenario: PathBuf,
-    /// Run this workload trace instead of the scenario's workload
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
     /// Have this many nodes
     #[arg(long, value_name = "N")]
     nodes: Option<u64>,
@@ -52,9 +52,9 @@ struct Printed<'a> {
 impl Arguments {
     /// What the command line says in place of the file.
     pub fn overrides(&self, recipe: Option<String>) -> Overrides {
-        let Arguments { nodes, seed, trace, faults, .. } = self;
-        let (trace, faults) = (trace.clone(), faults.clone());
-        Overrides { nodes: *nodes, recipe, seed: *seed, trace, faults, set: Vec::new() }
+        let Arguments { nodes, seed, faults, .. } = self;
+        let faults = faults.clone();
+        self.reading.over(Overrides { nodes: *nodes, recipe, seed: *seed, faults, ..Overrides::default() })
     }
 
     /// How many runs of each.

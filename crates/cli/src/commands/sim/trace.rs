@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use shoal_simulator::plot::{Unit, human};
 use shoal_simulator::report::{self, Folder, percent};
-use shoal_simulator::workload::{Class, Description, Length, Quantiles, Trace};
+use shoal_simulator::workload::{BadLines, Class, Description, Quantiles, Trace};
 
+use super::reading::JobLength;
 use crate::error::Error;
 use crate::output::chart::{Bars, Spark, terminal_width};
 use crate::output::{Options, Table};
@@ -22,6 +23,9 @@ pub struct Arguments {
     /// The length of a job: `run`, planned with what was requested, or `requested`, which it then takes
     #[arg(long, value_name = "LENGTH", default_value = "run")]
     length: JobLength,
+    /// Pass over lines that cannot be read, and tell how many
+    #[arg(long)]
+    drop_bad_lines: bool,
     /// Write a page with pictures into this folder, and all figures as JSON
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -30,20 +34,11 @@ pub struct Arguments {
     force: bool,
 }
 
-/// Which length of the trace a job has.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum JobLength {
-    Run,
-    Requested,
-}
-
 /// Describes a trace.
 pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
-    let length = match arguments.length {
-        JobLength::Run => Length::Run,
-        JobLength::Requested => Length::Requested,
-    };
-    let trace = Trace { nodes: arguments.nodes, length, ..Trace::new(&arguments.file) };
+    let length = arguments.length.length();
+    let bad_lines = if arguments.drop_bad_lines { BadLines::Drop } else { BadLines::Refuse };
+    let trace = Trace { nodes: arguments.nodes, length, bad_lines, ..Trace::new(&arguments.file) };
     let workload = trace.read()?;
     let description = workload.describe();
     let mut page = None;
@@ -102,6 +97,16 @@ fn table(description: &Description) -> Table {
         ),
     );
     row("dropped", format!("{} of {} lines", description.dropped, description.cleaning.records));
+    for (rule, count) in description.cleaning.dropped_by_rule().into_iter().filter(|(_, count)| *count > 0) {
+        row("", format!("{count} {rule}"));
+    }
+    for line in &description.cleaning.bad_lines {
+        row("", line.clone());
+    }
+    let records = description.cleaning.records;
+    if let Some(promised) = description.cleaning.promised.filter(|&promised| promised != records) {
+        row("odd", format!("the header promises {promised} jobs, and {records} are there"));
+    }
     for (what, count) in description.cleaning.oddities().into_iter().filter(|(_, count)| *count > 0) {
         row("odd", format!("{count} {what}"));
     }

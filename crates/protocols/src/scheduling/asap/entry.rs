@@ -172,7 +172,8 @@ impl Asap {
                 Answer::Found { start, nodes } => {
                     // A peer's nonsense: as many nodes as needed, each once, and not before it was asked for.
                     let distinct: BTreeSet<&NodeId> = nodes.iter().collect();
-                    if distinct.len() == nodes.len() && nodes.len() == needed as usize {
+                    let in_time = seeking.needs.begin.is_none_or(|begin| start >= begin);
+                    if distinct.len() == nodes.len() && nodes.len() == needed as usize && in_time {
                         seeking.found.push((start, nodes.into_vec()));
                     }
                 }

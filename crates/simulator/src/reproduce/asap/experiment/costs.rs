@@ -7,7 +7,7 @@ use crate::reproduce::asap::case::{Asap, Case, Jobs, Policy, Tries};
 use crate::reproduce::asap::seen::Seen;
 use crate::reproduce::asap::size::Size;
 use crate::reproduce::finding::Findings;
-use crate::reproduce::statistics::mean;
+use crate::reproduce::statistics::{by_seed, mean};
 use crate::workload::Piece;
 
 /// From which mean ratio on pull is an order of magnitude dearer than push.
@@ -40,13 +40,14 @@ pub fn table1(runs: &Runs, findings: &mut Findings) {
     let size = &runs.size;
     let mut in_order = true;
     let mut pull_over_push = Vec::new();
+    let mut each_pull_over_push = Vec::new();
     let mut failed = [false; Policy::ALL.len()];
     for (piece, group) in PIECES {
         let seen = |policy, tries, seeds| {
             let asap = Asap { policy, tries, ..Asap::PAPER };
             runs.each(seeds, |seed| Case::asap(Jobs::Piece(piece), asap, seed))
         };
-        let mut costs = Vec::new();
+        let (mut costs, mut each) = (Vec::new(), Vec::new());
         for (policy, failed) in Policy::ALL.into_iter().zip(&mut failed) {
             let all = seen(policy, Tries::Several, seeds(policy, size));
             let messages = of(&all, |seen| seen.messages as f64);
@@ -59,6 +60,7 @@ pub fn table1(runs: &Runs, findings: &mut Findings) {
             // Whether the paper tried again is not known: a policy fails if it does without.
             *failed |= failures.iter().chain(&first).any(|&share| share > 0.0);
             costs.push(mean(&messages).unwrap_or_default());
+            each.push(messages);
         }
         let second = Config {
             policy: shoal_protocols::scheduling::asap::Policy::Pull,
@@ -73,10 +75,13 @@ pub fn table1(runs: &Runs, findings: &mut Findings) {
         findings.figure(&format!("{group}/pull/messages_second_hop"), &second);
         in_order &= costs.is_sorted_by(|less, more| less < more);
         pull_over_push.push(costs[1] / costs[0].max(1.0));
+        each_pull_over_push.push(by_seed(&each[..2], |costs| costs[1] / costs[0].max(1.0)));
     }
     // The figure is how many times as dear as push the next one is, the lesser of the two days.
-    let least = pull_over_push.into_iter().fold(f64::INFINITY, f64::min);
-    findings.claim("asap/claim/push_cheapest", &[least], Some(in_order && failed == [false, false, true]));
+    let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+    let holds = in_order && failed == [false, false, true];
+    let each = by_seed(&each_pull_over_push, least);
+    findings.claim_of_means("asap/claim/push_cheapest", Some(least(&pull_over_push)), &each, Some(holds));
     let known = poll_known(runs);
     findings.claim("asap/claim/poll_known", &known, Some(known.iter().all(|&share| share == 1.0)));
 }
@@ -180,18 +185,23 @@ pub fn scale_cases(size: &Size) -> Vec<Case> {
 
 /// Cost per job on four grids of equal load.
 pub fn scale(runs: &Runs, findings: &mut Findings) {
-    let mut means = Vec::new();
+    let (mut means, mut each) = (Vec::new(), Vec::new());
     for (nodes, name) in runs.size.scales().into_iter().zip(["x1", "x2", "x4", "x8"]) {
         let seen =
             runs.each(runs.size.seeds_scale, |seed| Case::asap(Jobs::Spread(nodes), Asap::PAPER, seed));
         let per_job = of(&seen, |seen| seen.messages as f64 / seen.jobs.len() as f64);
         findings.figure(&format!("asap/scale/{name}/messages_per_job"), &per_job);
         means.extend(mean(&per_job));
+        each.push(per_job);
     }
-    let least = means.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = means.iter().copied().fold(0.0, f64::max);
-    let apart = 100.0 * (most / least - 1.0);
-    findings.claim("asap/claim/scale_free_cost", &[apart], Some(apart <= SCALE_OFF));
+    let apart = |costs: &[f64]| {
+        let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = costs.iter().copied().fold(0.0, f64::max);
+        100.0 * (most / least - 1.0)
+    };
+    let each = by_seed(&each, apart);
+    let apart = apart(&means);
+    findings.claim_of_means("asap/claim/scale_free_cost", Some(apart), &each, Some(apart <= SCALE_OFF));
 }
 
 fn seeds(policy: Policy, size: &Size) -> u64 {

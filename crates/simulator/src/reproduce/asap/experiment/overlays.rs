@@ -5,7 +5,7 @@ use crate::reproduce::asap::case::{Asap, Case, Jobs, Overlay};
 use crate::reproduce::asap::seen::Seen;
 use crate::reproduce::asap::size::Size;
 use crate::reproduce::finding::Findings;
-use crate::reproduce::statistics::mean;
+use crate::reproduce::statistics::{by_seed, mean};
 
 const TRACES: [(Jobs, &str); 2] = [(Jobs::Original, "grid5000"), (Jobs::Compressed, "compressed")];
 
@@ -22,7 +22,7 @@ pub fn cases(size: &Size) -> Vec<Case> {
 
 /// Table III.
 pub fn table3(runs: &Runs, findings: &mut Findings) {
-    let mut differences = Vec::new();
+    let (mut differences, mut each) = (Vec::new(), Vec::new());
     let mut beaten = true;
     for (jobs, name) in TRACES {
         let waits = |overlay| {
@@ -38,8 +38,10 @@ pub fn table3(runs: &Runs, findings: &mut Findings) {
         findings.figure(&format!("asap/table3/{name}/difference"), &difference);
         beaten &= mean(&fixed) < mean(&shuffled);
         differences.extend(mean(&difference));
+        each.push(difference);
     }
     // The figure is the smaller of the two differences.
+    let each = by_seed(&each, |pair| pair.iter().copied().fold(f64::INFINITY, f64::min));
     let least = differences.into_iter().reduce(f64::min);
-    findings.claim("asap/claim/static_beats_dynamic", &least.into_iter().collect::<Vec<_>>(), Some(beaten));
+    findings.claim_of_means("asap/claim/static_beats_dynamic", least, &each, Some(beaten));
 }
