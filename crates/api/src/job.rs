@@ -274,6 +274,10 @@ pub struct Refusals {
     pub node: String,
     /// Each reason by name; none if the node would do.
     pub reasons: Vec<String>,
+    /// Of one that would do: from when on it has room for the job, as far as it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub free_from: Option<TimeText>,
 }
 
 /// What to wait for.

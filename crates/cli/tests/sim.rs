@@ -171,6 +171,9 @@ fn a_folder_that_is_not_empty_is_replaced_only_by_force() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_refused_before_the_run() {
+    let home_of_one = home(SMALL);
+    let error = refused(home_of_one.path(), &["sim", "run", "s.toml", "--out", "/proc/out"]);
+    assert!(error.starts_with("error: /proc/out: cannot be written"), "{error}");
     let home = home(SMALL);
     fs::write(home.path().join("file"), "").unwrap();
     let error = refused(home.path(), &["sim", "run", "s.toml", "--out", "file"]);

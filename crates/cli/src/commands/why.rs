@@ -20,7 +20,12 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         let clock = Clock::read();
         let mut nodes = Table::plain().titled("nodes");
         for node in &why.nodes {
-            let says = if node.reasons.is_empty() { "would do".to_owned() } else { node.reasons.join("; ") };
+            let says = match (node.reasons.is_empty(), node.free_from) {
+                (false, _) => node.reasons.join("; "),
+                (true, None) => "would do".to_owned(),
+                (true, Some(from)) if from.0 <= clock.now() => "would do, and has room now".to_owned(),
+                (true, Some(from)) => format!("would do, and is taken until {}", clock.show(from.0)),
+            };
             nodes.row([node.node.clone(), says]);
         }
         let mut story = Table::plain().titled("what happened");

@@ -87,7 +87,9 @@ fn job_that_must_wait_is_promised_a_later_start_and_says_why() {
     assert_eq!(second["state"], "planned", "{second}");
     let id = second["id"].as_str().unwrap();
     let why = node.says(&["why", id]);
-    assert!(why.contains("it starts at"), "{why}");
+    assert!(why.contains("it starts at") && why.contains("would do, and is taken until"), "{why}");
+    let why = node.json(&["why", id]);
+    assert_eq!(why["nodes"][0]["free_from"], why["job"]["planned"]["start"], "{why}");
     let queue = node.json(&["queue"]);
     assert_eq!(queue["jobs"][0]["id"], *first);
     assert_eq!(queue["jobs"][1]["id"], id);

@@ -24,7 +24,8 @@ use std::time::Duration;
 use axum::body::Bytes;
 use serde::{Deserialize, Serialize};
 use shoal_api::{LogQuery, Problem, Until};
-use shoal_model::{Digest, Epoch, JobId, NodeId, Rank};
+use shoal_model::units::TimeText;
+use shoal_model::{Digest, Epoch, JobId, NodeId, Rank, Resources};
 use tokio::sync::mpsc;
 
 use crate::service::By;
@@ -213,6 +214,17 @@ pub enum Question {
     Node,
     /// See [`shoal_model::Machine`].
     Machine,
+    /// From when on do you have room for this? Answered by a time, or none.
+    Free {
+        /// The job, whose own place does not count.
+        job: JobId,
+        /// What it takes of each node.
+        resources: Resources,
+        /// For how long.
+        limit_us: u64,
+        /// Not before.
+        begin: Option<TimeText>,
+    },
     /// Which notices do you have, if they are not those with this digest? Answered by a list of texts.
     Notices {
         /// Of all of ours.
@@ -368,6 +380,7 @@ impl Question {
             | Question::Output { .. }
             | Question::Node
             | Question::Machine
+            | Question::Free { .. }
             | Question::Notices { .. }
             | Question::Notice { .. }
             | Question::Usage

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use shoal_api::Text;
-use shoal_model::{Epoch, JobId, NodeId, Rank, Span};
+use shoal_model::units::TimeText;
+use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
 use shoal_protocols::node::Task;
 use tokio::sync::mpsc;
 
@@ -100,6 +101,11 @@ impl Service {
             }
             Question::Node => Reply::json(200, &self.node().await?),
             Question::Machine => Reply::json(200, &self.setting.machine),
+            Question::Free { job, resources, limit_us, begin } => {
+                let begin = begin.map_or(Time::ZERO, |begin| begin.0);
+                let from = self.free_for(job, resources, Span::from_micros(limit_us), begin).await?;
+                Reply::json(200, &from.map(TimeText))
+            }
             Question::Notices { digest } => Reply::json(200, &self.notices(&digest)?),
             Question::Usage => Reply::json(200, &self.own_usage()?),
             Question::Notice { text } => Reply::json(200, &self.take_notice(&Text { text })?),

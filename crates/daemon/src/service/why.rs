@@ -1,9 +1,10 @@
 //! Why a job is where it is, in plain words: the sentence, what stands against it on each node, and its story.
 
 use shoal_api::{JobStatus, Refusals, State, Why};
+use shoal_model::calendar::Against;
 use shoal_model::matching::{Needs, mismatches};
 use shoal_model::units::{SpanText, TimeText};
-use shoal_model::{Envelope, JobId, Machine, NodeId};
+use shoal_model::{Envelope, JobId, Machine, NodeId, Resources, Span, Time};
 
 use super::{Service, Wrong, view};
 use crate::elsewhere::Question;
@@ -28,11 +29,56 @@ impl Service {
             let reason = format!("does not take it: {denial}");
             match nodes.iter_mut().find(|known| known.node == node) {
                 Some(known) => known.reasons.push(reason),
-                None => nodes.push(Refusals { node, reasons: vec![reason] }),
+                None => nodes.push(Refusals { node, reasons: vec![reason], free_from: None }),
             }
+        }
+        // What has a place, or looks for one, waits for room.
+        if matches!(status.state, State::Planned | State::Waiting) {
+            self.note_room(&facts.envelope, job, &mut nodes).await?;
         }
         let answer = self.answer(&status, &nodes);
         Ok(Why { answer, nodes, story: story.map(|story| story.views()).unwrap_or_default(), job: status })
+    }
+
+    /// Notes from when on the nodes that would do have room for a job.
+    async fn note_room(&self, envelope: &Envelope, job: JobId, nodes: &mut [Refusals]) -> Result<(), Wrong> {
+        let needs = Needs::of(envelope.job(), self.setting.limit_default);
+        let begin = needs.begin.unwrap_or_default();
+        let here = self.free_for(job, needs.resources.clone(), needs.limit, begin).await?;
+        let mut free = vec![(self.setting.me, here)];
+        let question = Question::Free {
+            job,
+            resources: needs.resources.clone(),
+            limit_us: needs.limit.as_micros(),
+            begin: needs.begin.map(TimeText),
+        };
+        for (node, reply) in self.ask_all(&question).await {
+            free.extend(reply.read::<Option<TimeText>>().await.map(|from| (node, from.map(|from| from.0))));
+        }
+        for (node, from) in free {
+            let node = node.to_string();
+            let known = nodes.iter_mut().find(|known| known.node == node && known.reasons.is_empty());
+            if let Some(known) = known {
+                known.free_from = from.map(TimeText);
+            }
+        }
+        Ok(())
+    }
+
+    /// From when on this node has room for a job, its own place aside; none where nothing is planned ahead.
+    pub(super) async fn free_for(
+        &self,
+        job: JobId,
+        resources: Resources,
+        limit: Span,
+        begin: Time,
+    ) -> Result<Option<Time>, Wrong> {
+        let from = self.now().max(begin);
+        self.look(move |node| {
+            let commit = node.commit()?;
+            commit.calendar().without(job).earliest_fit(from, limit, &resources, Against::Firm)
+        })
+        .await
     }
 
     /// What each other node is, of those that answer.
@@ -59,7 +105,7 @@ impl Service {
         // Where a clock is so wrong that every start is over or far off, no host comes to deny the job.
         let gate = self.gate.as_ref().filter(|_| envelope.job().nodes.get() > 1);
         reasons.extend(gate.and_then(|gate| gate.clocks().off(node)));
-        Refusals { node: node.to_string(), reasons }
+        Refusals { node: node.to_string(), reasons, free_from: None }
     }
 
     fn answer(&self, job: &JobStatus, nodes: &[Refusals]) -> String {

@@ -15,6 +15,8 @@ use crate::world::{Saw, Sight};
 pub struct Holds {
     /// Since when each promise has been in doubt, in this life of its node.
     doubtful: BTreeMap<NodeId, BTreeMap<(JobId, Epoch, Stage), Time>>,
+    /// Since when each single hold has stood, by its end: one that comes back has another.
+    held: BTreeMap<NodeId, BTreeMap<(JobId, Epoch, Time), Time>>,
     /// When each job ended.
     ended: BTreeMap<JobId, (Time, End)>,
 }
@@ -36,6 +38,7 @@ impl Check for Holds {
             // A node that comes back asks again, and waits for the answer.
             Saw::Crash => {
                 self.doubtful.remove(&sight.node);
+                self.held.remove(&sight.node);
             }
             Saw::Save(Record::Owned(owned)) => {
                 if let Some(end) = owned.over() {
@@ -89,6 +92,20 @@ impl Check for Holds {
                     let what = format!("epoch {} has been held and no more for {age}", epoch.0);
                     return Err(Broken::new(view.now, what).on(id).of(job));
                 }
+            }
+            let before = self.held.remove(&id).unwrap_or_default();
+            let mut held = BTreeMap::new();
+            for (job, epoch, until) in node.commit().iter().flat_map(|commit| commit.holds()) {
+                let since = *before.get(&(job, epoch, until)).unwrap_or(&view.now);
+                held.insert((job, epoch, until), since);
+                let age = view.now.since(since);
+                if age > hold + view.known.clocks_apart() {
+                    let what = format!("one hold of epoch {} is {age} old", epoch.0);
+                    return Err(Broken::new(view.now, what).on(id).of(job));
+                }
+            }
+            if !held.is_empty() {
+                self.held.insert(id, held);
             }
             let overdue = node.commit().and_then(|commit| commit.oldest_doubt());
             if overdue.is_some_and(|until| until < view.known.local(id, view.now)) {

@@ -107,7 +107,11 @@ impl Folder {
         // From here on dropping it tidies up.
         let folder = Folder { wanted, draft, made, done: false };
         for path in folder.made.iter().rev().chain([&folder.draft]) {
-            fs::create_dir(path).map_err(|cause| unwritable(path, cause))?;
+            fs::create_dir(path).map_err(|cause| match &folder.wanted {
+                // Nobody has asked for the draft.
+                Wanted::Named { path: wanted, .. } if *path == folder.draft => unwritable(wanted, cause),
+                Wanted::Named { .. } | Wanted::Numbered { .. } => unwritable(path, cause),
+            })?;
         }
         Ok(folder)
     }

@@ -320,6 +320,12 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         self.locks.values().map(|locked| (&locked.lock, locked.stage))
     }
 
+    /// Until when this node holds time for jobs whose coordinators have not committed yet.
+    pub fn holds(&self) -> impl Iterator<Item = (JobId, Epoch, Time)> {
+        let held = self.locks.values().filter(|locked| locked.stage == Stage::Held);
+        held.map(|locked| (locked.lock.job, locked.lock.epoch, locked.until))
+    }
+
     /// How many parts of this node are promised.
     pub fn promised(&self) -> usize {
         self.locks.len()

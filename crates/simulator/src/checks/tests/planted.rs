@@ -157,7 +157,7 @@ fn hold_that_nobody_commits_is_not_kept() {
     let jobs = [gang(3, 60)];
     let asked = first_save_of_a_tenure(&jobs);
     let died = crash(asked.as_micros() as f64 / 1e6 + 0.02, 0, 120.0);
-    found::<LongHold>("holds", "Held and no more", &[died], &jobs);
+    found::<LongHold>("holds", "one hold of epoch 1 is 31.0s old", &[died], &jobs);
 }
 
 #[test]
