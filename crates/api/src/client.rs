@@ -180,6 +180,11 @@ impl Client {
         self.page("/queue", query)
     }
 
+    /// The jobs of all nodes that have not ended, those that start first first; one page, without a cursor.
+    pub fn queue_of_grid(&self, query: &JobQuery) -> Result<JobPage, ClientError> {
+        self.page("/grid/queue", query)
+    }
+
     /// Takes a job back.
     pub fn cancel(&self, job: &str) -> Result<JobStatus, ClientError> {
         self.read(self.demand(self.post(&self.of_job(job, "/cancel")), job, "cancel")?.send_empty())

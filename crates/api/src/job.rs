@@ -236,6 +236,9 @@ pub struct JobPage {
     /// What to give as `cursor` for the next page; none if this is the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// Of the whole grid: whether there are more than these; such a list has one page.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
 }
 
 /// Something that happened.

@@ -1,4 +1,4 @@
-//! `shoal queue`: the jobs that have not ended, by their start.
+//! `shoal queue`: the jobs of the grid that have not ended, by their start.
 
 use shoal_api::JobQuery;
 
@@ -12,14 +12,18 @@ pub struct Arguments {
     /// List so many
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
+    /// Only jobs that were submitted at the node that is asked
+    #[arg(long)]
+    here: bool,
 }
 
 /// Lists the queue.
 pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let query = JobQuery { limit: Some(arguments.limit.into()), ..JobQuery::default() };
-    let page = context.client()?.queue(&query)?;
+    let client = context.client()?;
+    let page = if arguments.here { client.queue(&query)? } else { client.queue_of_grid(&query)? };
     context.output.print(&page, || show::jobs(&page.jobs, &Clock::read()))?;
-    if page.next.is_some() {
+    if page.next.is_some() || page.more {
         eprintln!("there are more: --limit lists more of them");
     }
     Ok(())

@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let mut page = client.jobs(&query)?;
     while let Some(next) = page.next.take_if(|_| arguments.all) {
         query.cursor = Some(next);
-        let JobPage { jobs, next } = client.jobs(&query)?;
+        let JobPage { jobs, next, more: _ } = client.jobs(&query)?;
         page.jobs.extend(jobs);
         page.next = next;
     }

@@ -3,10 +3,10 @@
 //! ```toml
 //! [[job]]
 //! name = "prepare"
-//! command = ["./prepare"]
+//! command = ["prepare"]
 //!
 //! [[job]]
-//! command = ["./compute"]
+//! command = ["compute"]
 //! nodes = 4
 //! after = ["prepare"]        # or "prepare:any", or the id of any job
 //! ```
@@ -47,7 +47,9 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<(Job, Fellows)>, Error
         let mut value = value.clone();
         let names: Vec<Option<&str>> =
             jobs.iter().map(|(job, _)| job.name.as_ref().map(|name| name.as_str())).collect();
-        let fellows = take_fellows(&mut value, &names)
+        let own = value.get("name").and_then(toml::Value::as_str).map(str::to_owned);
+        let later = tables.iter().skip(number).filter_map(|later| later.get("name")?.as_str());
+        let fellows = take_fellows(&mut value, &names, own.as_deref(), &later.collect::<Vec<_>>())
             .map_err(|what| wrong(format!("job {number}, `after`: {what}")))?;
         let job = value.try_into::<Job>().map_err(|error| {
             let told = wrong(format!("job {number}: {}", error.to_string().trim_end()));
@@ -58,8 +60,14 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<(Job, Fellows)>, Error
     Ok(jobs)
 }
 
-/// Takes out of `after` what names a job before in the file.
-fn take_fellows(value: &mut toml::Value, names: &[Option<&str>]) -> Result<Fellows, String> {
+/// Takes out of `after` what names a job before in the file; `own` and `later` are the names of this one and of those behind
+/// it, which it cannot start after: so there is no cycle.
+fn take_fellows(
+    value: &mut toml::Value,
+    names: &[Option<&str>],
+    own: Option<&str>,
+    later: &[&str],
+) -> Result<Fellows, String> {
     let Some(toml::Value::Array(after)) = value.get_mut("after") else { return Ok(Vec::new()) };
     let mut fellows = Fellows::new();
     let mut wrong = None;
@@ -68,6 +76,11 @@ fn take_fellows(value: &mut toml::Value, names: &[Option<&str>]) -> Result<Fello
         let (name, ended) = text.split_once(':').map_or((text, None), |(name, ended)| (name, Some(ended)));
         let mut places = names.iter().enumerate().filter(|(_, other)| **other == Some(name));
         match (places.next(), places.next()) {
+            (None, _) if own == Some(name) => wrong = Some(format!("`{name}` would wait for itself")),
+            (None, _) if later.contains(&name) => {
+                let cycle = "if that one waits for this in turn, they are a cycle, and none would ever start";
+                wrong = Some(format!("`{name}` comes later in the file: put it before this one; {cycle}"));
+            }
             (None, _) => return true,
             (Some(_), Some(_)) => wrong = Some(format!("several jobs before are called `{name}`")),
             (Some((place, _)), None) => match ended.map_or(Ok(Ended::Ok), str::parse) {
@@ -122,12 +135,16 @@ mod tests {
     #[test]
     fn wrong_file_is_named_with_the_job_and_the_field() {
         let twice = "[[job]]\nname='a'\ncommand=['x']\n[[job]]\ncommand=['y']\nafter=['a','a:any']\n";
+        let cycle =
+            "[[job]]\nname='a'\ncommand=['x']\nafter=['b']\n[[job]]\nname='b'\ncommand=['y']\nafter=['a']\n";
         for (text, names) in [
             ("name = 'a'\n[[job]]\ncommand = ['x']", "`name` belongs to no job"),
             ("job = 7", "[[job]]"),
             ("[[job]]\ncommand = ['x']\n[[job]]\nmemroy = 1\n", "job 2"),
             ("[[job]]\ncommand = ['x']\nafter = ['b']\n", "after"),
             (twice, "named twice"),
+            ("[[job]]\nname='a'\ncommand=['x']\nafter=['a']\n", "would wait for itself"),
+            (cycle, "job 1, `after`: `b` comes later in the file"),
         ] {
             let said = jobs(text).unwrap_err();
             assert!(said.contains("f.toml") && said.contains(names), "{text}: {said}");

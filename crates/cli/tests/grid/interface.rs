@@ -126,6 +126,7 @@ fn document_lists_every_path_and_figures_can_be_scraped() {
         "/v1",
         "/v1/jobs",
         "/v1/queue",
+        "/v1/grid/queue",
         "/v1/jobs/{job}",
         "/v1/jobs/{job}/cancel",
         "/v1/jobs/{job}/why",

@@ -2,7 +2,7 @@
 
 use shoal_api::{Client, Home};
 
-use super::home::{Node, joined};
+use super::home::{Node, joined, wait_until};
 
 /// Two nodes with one core each: jobs for both, an array, and a job that must find its way to the other node.
 fn runs_jobs(recipe: &str) -> (Node, Node) {
@@ -50,6 +50,27 @@ fn recipes_with_queues_run_jobs_and_say_that_they_run_no_gangs() {
         assert_eq!(gang.status.code(), Some(2));
         let said = String::from_utf8_lossy(&gang.stderr).into_owned();
         assert!(said.contains("nodes") && said.contains(recipe), "{said}");
+    }
+}
+
+#[test]
+fn queue_of_a_node_is_shown_as_its_calendar() {
+    for recipe in ["aria", "tri-pronged"] {
+        let node = Node::start(&["--recipe", recipe, "--cores", "1"]);
+        let runs = node.submit(&["--time", "1h"], "sleep 60");
+        node.await_state(&runs, "running");
+        let waits = node.submit(&["--time", "10m"], "true");
+        let seen = || node.json(&["calendar"])["reservations"].as_array().unwrap().clone();
+        let seen = wait_until("both are there", || Some(seen()).filter(|seen| seen.len() == 2));
+        assert_eq!(
+            (&seen[0]["job"], &seen[0]["surely"]),
+            (&runs.clone().into(), &"running".into()),
+            "{seen:?}"
+        );
+        assert_eq!((&seen[1]["job"], &seen[1]["surely"]), (&waits.into(), &"soft".into()), "{seen:?}");
+        assert_eq!(seen[0]["end"], seen[1]["start"], "{seen:?}");
+        assert_eq!(node.json(&["nodes"])["nodes"][0]["used_cores_thousandths"], 1_000);
+        node.says(&["cancel", &runs]);
     }
 }
 

@@ -103,6 +103,25 @@ fn job_of_a_killed_node_runs_again_on_another() {
 }
 
 #[test]
+fn queue_is_that_of_the_whole_grid_unless_asked_otherwise() {
+    let first = Node::start(&["--cores", "1"]);
+    let second = joined_with(&first, &["--cores", "1"]);
+    let begin = |seconds: u32| format!("+{seconds}s");
+    let later = first.submit(&["--begin", &begin(300)], "true");
+    let sooner = second.submit(&["--begin", &begin(200)], "true");
+    let ids = |node: &Node, words: &[&str]| {
+        let page = node.json(words);
+        let ids = page["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned());
+        (ids.collect::<Vec<_>>(), page["more"] == true)
+    };
+    for node in [&first, &second] {
+        assert_eq!(ids(node, &["queue"]), (vec![sooner.clone(), later.clone()], false));
+        assert_eq!(ids(node, &["queue", "--limit", "1"]), (vec![sooner.clone()], true));
+    }
+    assert_eq!(ids(&first, &["queue", "--here"]).0, [later]);
+}
+
+#[test]
 fn ticket_lets_in_one_machine_once() {
     let first = Node::start(&[]);
     let ticket = first.says(&["ticket"]);

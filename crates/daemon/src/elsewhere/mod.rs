@@ -214,6 +214,15 @@ pub enum Question {
     Node,
     /// See [`shoal_model::Machine`].
     Machine,
+    /// Which jobs that you accepted have not ended? Answered by [`shoal_api::JobPage`], those that start first first.
+    Queue {
+        /// In these states only, with commas between.
+        state: Option<String>,
+        /// With this in their names only.
+        name: Option<String>,
+        /// How many.
+        limit: Option<usize>,
+    },
     /// From when on do you have room for this? Answered by a time, or none.
     Free {
         /// The job, whose own place does not count.
@@ -380,6 +389,7 @@ impl Question {
             | Question::Output { .. }
             | Question::Node
             | Question::Machine
+            | Question::Queue { .. }
             | Question::Free { .. }
             | Question::Notices { .. }
             | Question::Notice { .. }

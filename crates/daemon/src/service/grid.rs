@@ -3,20 +3,16 @@
 use std::sync::atomic::Ordering;
 
 use shoal_api::{
-    CalendarView, Check, Doctor, Info, Leaving, MachineView, NodeList, NodeView, PREFIX, QueueLevel,
-    ReservationView, Ticket,
+    CalendarView, Check, Doctor, Info, Leaving, MachineView, NodeList, NodeView, PREFIX, QueueLevel, Ticket,
 };
-use shoal_model::calendar::{State, View};
 use shoal_model::units::{SpanText, TimeText};
-use shoal_model::{Machine, Name, NodeId, Resources, Span, Time};
+use shoal_model::{Machine, Name, NodeId, Resources, Span};
 use shoal_protocols::node::{Command, Node};
 
 use super::jobs::until;
-use super::{Service, Wrong};
+use super::{Service, Wrong, reserved};
 use crate::elsewhere::{Question, Reply};
 
-/// Reservations that one answer lists.
-const RESERVATIONS_MAX: usize = 10_000;
 /// A queue that is fuller than this, in percent, is no longer well.
 const FULL_PERCENT: usize = 90;
 
@@ -25,7 +21,7 @@ impl Service {
     pub async fn node(&self) -> Result<NodeView, Wrong> {
         let (open, running) = self.busy().await?;
         let now = self.now();
-        let used = self.look(move |node| used(node, now)).await?;
+        let used = self.look(move |node| reserved::used(node, now)).await?;
         Ok(NodeView {
             id: self.setting.me.to_string(),
             name: self.setting.name.clone(),
@@ -67,7 +63,8 @@ impl Service {
     pub async fn calendar(&self, span: Span) -> Result<CalendarView, Wrong> {
         let from = self.now();
         let until = until(from, span);
-        let reservations = self.look(move |node| reservations(node, from, until)).await?;
+        let limit = self.setting.limit_default;
+        let reservations = self.look(move |node| reserved::from(node, from, until, limit)).await?;
         let capacity = &self.setting.machine.capacity;
         Ok(CalendarView {
             node: self.setting.me.to_string(),
@@ -75,8 +72,8 @@ impl Service {
             cores_thousandths: capacity.cores.get().into(),
             from: TimeText(from),
             until: TimeText(until),
-            more: reservations.len() > RESERVATIONS_MAX,
-            reservations: reservations.into_iter().take(RESERVATIONS_MAX).collect(),
+            more: reservations.len() > reserved::MOST,
+            reservations: reservations.into_iter().take(reserved::MOST).collect(),
         })
     }
 
@@ -171,37 +168,6 @@ impl Service {
         }
         Ok(Leaving { running, open, done })
     }
-}
-
-/// What is taken of a node at an instant.
-fn used(node: &Node, now: Time) -> Resources {
-    node.commit().map(|commit| commit.calendar().timeline().used_at(now, View::Firm)).unwrap_or_default()
-}
-
-fn reservations(node: &Node, from: Time, until: Time) -> Vec<ReservationView> {
-    let Some(commit) = node.commit() else { return Vec::new() };
-    let within = commit
-        .calendar()
-        .iter()
-        .filter(|reservation| reservation.interval.start() < until && reservation.last_end() > from);
-    within
-        .take(RESERVATIONS_MAX + 1)
-        .map(|reservation| ReservationView {
-            job: reservation.key.job,
-            epoch: reservation.key.epoch.0,
-            start: TimeText(reservation.interval.start()),
-            end: TimeText(reservation.interval.end()),
-            amount: reservation.amount.to_string(),
-            cores_thousandths: reservation.amount.cores.get().into(),
-            surely: match reservation.state {
-                State::Held { .. } => "held",
-                State::Firm => "firm",
-                State::Soft => "soft",
-                State::Running { .. } => "running",
-            }
-            .to_owned(),
-        })
-        .collect()
 }
 
 /// A machine for people.

@@ -151,6 +151,29 @@ impl Service {
         }
     }
 
+    /// The jobs of all nodes that answer which have not ended, those that start first first.
+    pub async fn queue_of_grid(&self, query: &ListQuery) -> Result<JobPage, Wrong> {
+        if query.cursor.is_some() {
+            let problem = Problem::new("the queue of the whole grid has one page").field("cursor");
+            return Err(Wrong { status: 400, problem: problem.hint("`limit` lists more of it") });
+        }
+        let mut all = self.list(query, Order::Queue).await?;
+        all.more = all.next.take().is_some();
+        let ListQuery { state, name, limit, cursor: _ } = query.clone();
+        for (_, reply) in self.ask_all(&Question::Queue { state, name, limit }).await {
+            if let Some(theirs) = reply.read::<JobPage>().await {
+                all.more |= theirs.next.is_some();
+                all.jobs.extend(theirs.jobs);
+            }
+        }
+        let start = |job: &JobStatus| job.started.or(job.planned.as_ref().map(|planned| planned.start));
+        all.jobs.sort_by_key(|job| (start(job).map_or(Time::NEVER, |start| start.0), job.id));
+        let limit = limit.unwrap_or(PAGE_DEFAULT);
+        all.more |= all.jobs.len() > limit;
+        all.jobs.truncate(limit);
+        Ok(all)
+    }
+
     /// Takes a job back, and says how far it is then.
     pub async fn cancel(&self, job: JobId) -> Result<JobStatus, Wrong> {
         self.tell(job, Command::Cancel(job)).await

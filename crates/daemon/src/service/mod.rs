@@ -17,6 +17,7 @@ pub mod history;
 mod jobs;
 mod logs;
 mod output;
+mod reserved;
 mod respond;
 mod rights;
 mod secrets;
