@@ -167,6 +167,22 @@ fn stretches(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new("both views", size), |bench| {
             bench.iter(|| both.earliest_fit(black_box(from), span, &32, Against::Both));
         });
+        // The worst for vectors: what is missing is cores and memory in turn, so that no part of a stretch is short of all
+        // the time, and each of its changes has to be looked at.
+        let mut turns = Calendar::new(Capacity::constant(vector(ROOM)).expect("small"));
+        for number in 0..size {
+            let taken = if number % 2 == 0 {
+                Resources::cores(40)
+            } else {
+                Resources::default().with_memory(Size::from_gib(40))
+            };
+            let interval = Interval::starting(Time::from_secs(10 * number), Span::from_secs(10));
+            let interval = interval.expect("it ends");
+            turns.book(key(number), interval, taken, Booking::Firm, Against::Firm).expect("there is room");
+        }
+        group.bench_function(BenchmarkId::new("vectors that lack in turn", size), |bench| {
+            bench.iter(|| turns.earliest_fit(black_box(from), span, &amount, Against::Firm));
+        });
         let calendar = calendar(size);
         group.bench_function(BenchmarkId::new("windows of an instant", size), |bench| {
             bench.iter(|| {
@@ -219,6 +235,7 @@ fn changes(criterion: &mut Criterion) {
     }
     group.finish();
 
+    others(criterion);
     let mut group = criterion.benchmark_group("commit");
     for size in SIZES {
         let (mut held, mut sorted) = (calendar(size), Sorted::new(size));
@@ -236,6 +253,59 @@ fn changes(criterion: &mut Criterion) {
         });
         group.bench_function(BenchmarkId::new("sorted vec", size), |bench| {
             bench.iter(|| sorted.commit(black_box(key(size / 2))));
+        });
+    }
+    group.finish();
+}
+
+/// What is done to single reservations, and a look whether a stretch is free: each on a clone, where it can be done once.
+fn others(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("single reservations");
+    for size in SIZES {
+        let calendar = calendar(size);
+        let middle = size / 2;
+        let stretch =
+            Interval::starting(Time::from_secs(5 * size + 3), Span::from_secs(size)).expect("it ends");
+        group.bench_function(BenchmarkId::new("free_during", size), |bench| {
+            bench.iter(|| calendar.free_during(black_box(stretch), &8, Against::Firm));
+        });
+        let at = place(middle).start() + Span::from_secs(12);
+        group.bench_function(BenchmarkId::new("cut_short", size), |bench| {
+            bench.iter_batched(
+                || calendar.clone(),
+                |mut calendar| {
+                    calendar.cut_short(key(middle), at).expect("it is there");
+                    calendar
+                },
+                BatchSize::SmallInput,
+            );
+        });
+        let (start, end) = (place(middle).start(), place(middle).end());
+        let mut running = calendar.clone();
+        let hard_end = end + Span::from_secs(10);
+        running.start(key(middle), start, end, hard_end).expect("there is room");
+        group.bench_function(BenchmarkId::new("extend", size), |bench| {
+            bench.iter_batched(
+                || running.clone(),
+                |mut running| {
+                    running.extend(key(middle), hard_end).expect("it runs");
+                    running
+                },
+                BatchSize::SmallInput,
+            );
+        });
+        let mut soft = calendar.clone();
+        let new = key(u64::MAX);
+        soft.book(new, place(size + 9), TAKEN, Booking::Soft, Against::Whole).expect("there is room");
+        group.bench_function(BenchmarkId::new("shift", size), |bench| {
+            bench.iter_batched(
+                || soft.clone(),
+                |mut soft| {
+                    soft.shift(new, start, Against::Firm).expect("it is soft");
+                    soft
+                },
+                BatchSize::SmallInput,
+            );
         });
     }
     group.finish();

@@ -53,7 +53,6 @@ pub struct Arguments {
 #[derive(Serialize)]
 struct Printed<'a> {
     out: &'a Path,
-    elapsed_s: f64,
     results: Vec<&'a Finding>,
 }
 
@@ -95,7 +94,7 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     let claims = results.iter().filter(|finding| finding.claim.is_some()).count();
     let broken = results.iter().filter(|finding| finding.holds == Some(false)).count();
     let held = results.iter().filter(|finding| finding.holds == Some(true)).count();
-    output.print(&Printed { out: &out, elapsed_s, results }, || tables(&reports))?;
+    output.print(&Printed { out: &out, results }, || tables(&reports))?;
     eprintln!(
         "{held} of {claims} claims hold, {broken} do not; {elapsed_s:.1} s; results in {}",
         out.display()

@@ -52,7 +52,6 @@ pub struct Arguments {
 #[derive(Serialize)]
 struct Printed<'a> {
     out: &'a Path,
-    elapsed_s: f64,
     summary: &'a Summary,
 }
 
@@ -75,7 +74,7 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
         .map_err(|error| Error::internal(format!("{}: {error}", folder.path().display())))?;
     let out = folder.finish()?;
     let summary = &outcome.summary;
-    output.print(&Printed { out: &out, elapsed_s, summary }, || table(summary))?;
+    output.print(&Printed { out: &out, summary }, || table(summary))?;
     let page = out.join("report.html");
     eprintln!(
         "{} simulated in {elapsed_s:.1} s; to look at: {}",

@@ -45,7 +45,6 @@ pub struct Arguments {
 #[derive(Serialize)]
 struct Printed<'a> {
     out: &'a Path,
-    elapsed_s: f64,
     summary: serde_json::Value,
 }
 
@@ -86,7 +85,7 @@ pub fn run(study: Study, arguments: &Arguments, columns: &[&str], output: Option
     study::write(folder.path(), &results, elapsed_s)
         .map_err(|error| Error::internal(format!("{}: {error}", folder.path().display())))?;
     let out = folder.finish()?;
-    let printed = Printed { out: &out, elapsed_s, summary: study::summary(&results) };
+    let printed = Printed { out: &out, summary: study::summary(&results) };
     output.print(&printed, || table(&results, columns))?;
     let runs: usize = results.rows.iter().map(|row| row.runs.len()).sum();
     eprintln!("{runs} runs in {elapsed_s:.1} s; results in {}", out.display());
