@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
 }
 
 /// The node that passed an output on is gone.
-pub fn broke_off(error: io::Error) -> Error {
+fn broke_off(error: io::Error) -> Error {
     Error::internal(format!("the output broke off: {error}"))
         .hint("what was accepted goes on; ask again once the node is back: `shoal logs` has all of it")
 }

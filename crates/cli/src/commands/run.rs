@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use nix::sys::signal::{SigSet, Signal};
-use shoal_api::{Client, JobStatus, LogQuery, Stream};
+use shoal_api::{Client, ClientError, JobStatus, LogQuery, Stream};
 use shoal_model::Span;
 
-use super::logs::{broke_off, copy};
+use super::logs::copy;
 use super::submit::submit;
 use super::wait::until_over_patiently;
 use crate::context::Context;
@@ -37,13 +37,19 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode, Error> {
     let interrupts = SigSet::from(Signal::SIGINT);
     let _ = interrupts.thread_block();
     let client = Arc::new(context.client()?);
+    let array = job.array.is_some();
     let status = submit(&client, job, &beside, PLAN)?;
     eprintln!("job {}: {}", show::short(&status), show::promise(&status, &Clock::read()));
     let id = status.id.to_string();
     cancel_on_interrupt(interrupts, &client, &id)?;
 
-    let shown = status.nodes.min(RANKS_SHOWN);
-    if shown < status.nodes {
+    let shown = if array { 0 } else { status.nodes.min(RANKS_SHOWN) };
+    if array {
+        eprintln!(
+            "an array: `shoal logs {} --index N` shows the output of one of its jobs",
+            show::short(&status)
+        );
+    } else if shown < status.nodes {
         eprintln!("outputs of the first {shown} of {} tasks are shown", status.nodes);
     }
     let gang = status.nodes > 1;
@@ -56,11 +62,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode, Error> {
         .collect::<Result<_, _>>()?;
     for thread in threads {
         match thread.join() {
-            Ok(Ok(())) => {}
-            // The job goes on, and how it ends is told all the same.
-            Ok(Err(error)) => {
-                eprintln!("job {}: {}; `shoal logs {id}`", show::short(&status), error.message())
-            }
+            Ok(done) => done?,
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
@@ -82,7 +84,13 @@ fn tell(ended: &JobStatus, context: &Context) -> Result<(), Error> {
 /// Shows an output as it comes; that of a gang with the rank before each line.
 fn follow(client: &Client, job: &str, rank: u32, stream: Stream, gang: bool) -> Result<(), Error> {
     let query = LogQuery { stream, rank, follow: true, ..LogQuery::default() };
-    let reader = client.logs(job, &query)?;
+    let reader = match client.logs(job, &query) {
+        Err(error @ (ClientError::Broken(_) | ClientError::NotRunning { .. })) => {
+            tell_broken(job, &error);
+            return Ok(());
+        }
+        reader => UpToTheBreak { from: reader?, job },
+    };
     match (stream, gang) {
         // Locked for each part only: the other output has its turn too.
         (Stream::Stdout, false) => copy(reader, &mut io::stdout()),
@@ -90,6 +98,25 @@ fn follow(client: &Client, job: &str, rank: u32, stream: Stream, gang: bool) -> 
         (Stream::Stdout, true) => copy_lines(rank, reader, &mut io::stdout()),
         (Stream::Stderr, true) => copy_lines(rank, reader, &mut io::stderr()),
     }
+}
+
+/// An output that ends where it broke off: the job goes on, and how it ends is told all the same.
+struct UpToTheBreak<'a, R> {
+    from: R,
+    job: &'a str,
+}
+
+impl<R: Read> Read for UpToTheBreak<'_, R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.from.read(to).or_else(|error| {
+            tell_broken(self.job, &error);
+            Ok(0)
+        })
+    }
+}
+
+fn tell_broken(job: &str, why: &dyn std::fmt::Display) {
+    eprintln!("an output broke off ({why}): `shoal logs {job}` has all of it");
 }
 
 /// Passes on whole lines, with the rank before each; a line without an end is cut where it is very long.
@@ -101,7 +128,7 @@ fn copy_lines(rank: u32, from: impl Read, to: &mut impl Write) -> Result<(), Err
         line.clear();
         write!(line, "[{rank}] ")?;
         let start = line.len();
-        if (&mut from).take(LINE_MAX).read_until(b'\n', &mut line).map_err(broke_off)? == 0 {
+        if (&mut from).take(LINE_MAX).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
         if line.last() != Some(&b'\n') || line.len() == start {

@@ -16,9 +16,7 @@ const ASKED: Span = Span::from_secs(50);
 /// What the program ends with when the time is up, as `timeout` does.
 const TIME_IS_UP: u8 = 124;
 
-/// How long a node that has accepted a job may be away.
-const BACK_WITHIN: Duration = Duration::from_secs(60);
-/// Between two looks whether it is back.
+/// Between two looks whether a node is back.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Asks a node again that was killed and comes back: it has forgotten nothing.
@@ -33,7 +31,7 @@ impl<'a> Patient<'a> {
         Patient { context, again: None }
     }
 
-    /// Waits for a job for so long; `first` is who was asked first.
+    /// Waits for a job, and for the node if that is away, for so long each; `first` is who was asked first.
     fn wait(&mut self, first: &Client, job: &str, most: Span) -> Result<JobStatus, Error> {
         let mut away: Option<Instant> = None;
         loop {
@@ -44,7 +42,7 @@ impl<'a> Patient<'a> {
                             "the node does not answer; what it has accepted goes on, and it is waited for"
                         );
                     }
-                    if away.get_or_insert_with(Instant::now).elapsed() > BACK_WITHIN {
+                    if since(*away.get_or_insert_with(Instant::now)) >= most {
                         return Err(error.into());
                     }
                     std::thread::sleep(PAUSE);
@@ -74,7 +72,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<ExitCode, Error> 
     let mut ended = Vec::new();
     for job in &arguments.jobs {
         loop {
-            let gone = Span::from_micros(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+            let gone = since(began);
             let left = arguments.timeout.map_or(ASKED, |most| most.0.saturating_sub(gone));
             let status = patient.wait(&client, job, left.min(ASKED))?;
             if status.state.is_over() {
@@ -118,6 +116,10 @@ fn until(mut wait: impl FnMut() -> Result<JobStatus, Error>) -> Result<JobStatus
         }
         pause_if_moved(&status);
     }
+}
+
+fn since(instant: Instant) -> Span {
+    Span::from_micros(u64::try_from(instant.elapsed().as_micros()).unwrap_or(u64::MAX))
 }
 
 /// A job on its way from node to node is found a moment later.

@@ -53,6 +53,20 @@ fn run_and_wait_end_as_the_job_does_though_the_node_is_killed_meanwhile() {
     std::fs::write(node.home().join("go"), "").unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(7));
     assert_eq!(wait.wait().unwrap().code(), Some(7));
+    // Who does not want to wait that long for the node does not.
+    node.kill();
+    let began = std::time::Instant::now();
+    assert!(!node.shoal(&["wait", "--timeout", "1s", &job]).status.success());
+    assert!(began.elapsed() < std::time::Duration::from_secs(30), "not as long as for a job");
+    node.up();
+}
+
+#[test]
+fn run_that_cannot_write_what_it_is_to_show_does_not_end_well() {
+    let node = Node::start(&[]);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let ran = shoal(&node.home()).args(["run", "--", "echo", "lost"]).stdout(full).status().unwrap();
+    assert_eq!(ran.code(), Some(1));
 }
 
 #[test]

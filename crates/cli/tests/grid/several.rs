@@ -103,6 +103,30 @@ fn job_of_a_killed_node_runs_again_on_another() {
 }
 
 #[test]
+fn output_is_read_on_where_the_node_that_passed_it_on_was_killed() {
+    let first = Node::start(&["--cores", "1"]);
+    let mut second = joined_with(&first, &["--cores", "1"]);
+    let busy = first.submit(&["--time", "1h"], "sleep 60");
+    first.await_state(&busy, "running");
+    let go = first.home().join("go");
+    let script = format!("echo one; while [ ! -e '{}' ]; do sleep 0.05; done; echo two", go.display());
+    let job = first.submit(&["--time", "1h"], &script);
+    first.await_state(&job, "running");
+    let runs_on = first.json(&["status", &job])["planned"]["nodes"][0].clone();
+    assert_eq!(runs_on, second.json(&["nodes"])["nodes"][0]["id"], "the other one is busy");
+    let mut logs = super::home::shoal(&first.home());
+    let logs = logs.args(["logs", "-f", &job]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    second.kill();
+    second.up();
+    fs::write(go, "").unwrap();
+    let shown = logs.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&shown.stdout), "one\ntwo\n");
+    assert!(shown.status.success());
+    first.says(&["cancel", &busy]);
+}
+
+#[test]
 fn queue_is_that_of_the_whole_grid_unless_asked_otherwise() {
     let first = Node::start(&["--cores", "1"]);
     let second = joined_with(&first, &["--cores", "1"]);
