@@ -8,7 +8,7 @@ use shoal_daemon::assembly::StartError;
 use shoal_daemon::trust::user::UserError;
 use shoal_daemon::{home, store};
 use shoal_simulator::report::FolderError;
-use shoal_simulator::workload::{Fault, WorkloadError};
+use shoal_simulator::workload::{Fault, SaveError, WorkloadError};
 use shoal_simulator::{reproduce, scenario, study};
 
 /// Why a command did not do what was asked.
@@ -150,9 +150,20 @@ impl From<FolderError> for Error {
     fn from(error: FolderError) -> Error {
         let told = Error::user(error.to_string());
         match error {
+            FolderError::Unfinished(_) => Error::internal(error.to_string()),
             FolderError::NotEmpty(_) => told.hint("--force replaces what is there"),
             FolderError::NotAFolder(_) => told,
             FolderError::Unwritable { .. } => told.hint("--out names the folder for the results"),
+        }
+    }
+}
+
+impl From<SaveError> for Error {
+    fn from(error: SaveError) -> Error {
+        let told = Error::user(error.to_string());
+        match error {
+            SaveError::Exists(_) => told.hint("--force replaces what is there"),
+            SaveError::Name(_) | SaveError::Unwritable { .. } => told,
         }
     }
 }

@@ -369,6 +369,51 @@ fn a_trace_is_drawn_on_the_terminal_and_on_a_page() {
 }
 
 #[test]
+fn jobs_that_a_scenario_draws_are_written_as_a_trace_and_run_the_same() {
+    let home = home(SMALL);
+    let write =
+        |more: &[&str]| shoal(home.path(), &[&["sim", "trace", "s.toml", "--seed", "5"], more].concat());
+    for (file, out) in [("t.swf.xz", "swf"), ("t.gwf.gz", "gwf")] {
+        let output = write(&["--write", file]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        run_to(home.path(), out, &["--seed", "5", "--trace", file, "--length", "run"]);
+    }
+    run_to(home.path(), "drawn", &["--seed", "5"]);
+    let jobs = |folder: &str| -> Vec<String> {
+        let csv = fs::read_to_string(home.path().join(folder).join("jobs.csv")).unwrap();
+        // The second column is the name of the workload.
+        let cut =
+            |line: &str| line.splitn(3, ',').enumerate().filter(|(i, _)| *i != 1).map(|(_, f)| f).collect();
+        csv.lines().map(cut).collect()
+    };
+    assert_eq!(jobs("drawn").len(), 13);
+    assert_eq!(jobs("swf"), jobs("drawn"));
+    assert_eq!(jobs("gwf"), jobs("drawn"));
+
+    let refuse = |more: &[&str]| refused(home.path(), &[&["sim", "trace", "s.toml"], more].concat());
+    assert_eq!(refuse(&["--write", "t.swf.xz"]), "error: t.swf.xz: is there already");
+    assert!(refuse(&["--write", "t.txt"]).starts_with("error: t.txt: ends neither in .swf nor in .gwf"));
+    assert!(refuse(&["--length", "run"]).starts_with("error: --length: s.toml is a scenario"));
+    assert!(refuse(&["--force"]).starts_with("error: --force: there is nothing to replace"));
+    let error = refused(home.path(), &["sim", "trace", "t.swf.xz", "--seed", "1"]);
+    assert!(error.starts_with("error: --seed: t.swf.xz is a trace"), "{error}");
+    assert!(write(&["--write", "t.swf.xz", "--force"]).status.success());
+}
+
+#[test]
+fn a_run_that_is_ended_by_a_signal_leaves_nothing_behind() {
+    let home = home(&SMALL.replace("jobs = 12", "jobs = 2000000"));
+    let before = names(home.path());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
+    let mut run = command.current_dir(home.path()).args(["sim", "run", "s.toml"]).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert!(run.try_wait().unwrap().is_none(), "still at work");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_eq!(names(home.path()), before);
+}
+
+#[test]
 fn schedulers_are_compared_on_the_same_jobs() {
     let home = home(SMALL);
     let asked = ["sim", "compare", "s.toml", "--with", "sample,easy,flood", "--seeds", "2", "--json"];

@@ -1,7 +1,8 @@
 //! A folder of results that appears whole or not at all.
 //!
 //! Files are written into a hidden folder beside the one that is wanted, which is renamed in the end. Whatever goes
-//! wrong before that leaves nothing behind.
+//! wrong before that leaves nothing behind. The work before may take hours and be ended by a signal, so the hidden folder is
+//! made and removed at once to see that it can be, and made again only when there is something to write.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,9 +17,8 @@ const NUMBERS_MAX: u32 = 999_999;
 pub struct Folder {
     wanted: Wanted,
     draft: PathBuf,
-    /// Folders above it that had to be made, the innermost first.
+    /// Folders that this one has made, the innermost first.
     made: Vec<PathBuf>,
-    done: bool,
 }
 
 #[derive(Debug)]
@@ -46,6 +46,9 @@ pub enum FolderError {
         /// What the system says.
         cause: io::Error,
     },
+    /// Something went wrong on the way.
+    #[error("the results cannot be written: {0}")]
+    Unfinished(io::Error),
 }
 
 impl Folder {
@@ -75,13 +78,10 @@ impl Folder {
         Folder::begin(wanted, parent, name.into())
     }
 
-    /// Where to write the files.
-    pub fn path(&self) -> &Path {
-        &self.draft
-    }
-
-    /// Puts the folder in its place and says where that is.
-    pub fn finish(mut self) -> Result<PathBuf, FolderError> {
+    /// Has the files written, then puts the folder in its place and says where that is.
+    pub fn fill(mut self, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<PathBuf, FolderError> {
+        self.make()?;
+        write(&self.draft).map_err(FolderError::Unfinished)?;
         let path = match &self.wanted {
             Wanted::Named { path, replace } => {
                 self.put(path, *replace)?;
@@ -89,31 +89,44 @@ impl Folder {
             }
             Wanted::Numbered { parent, name } => self.put_numbered(parent, name)?,
         };
-        self.done = true;
+        self.made.clear();
         Ok(path)
     }
 
     fn begin(wanted: Wanted, parent: &Path, name: OsString) -> Result<Folder, FolderError> {
-        let mut made = Vec::new();
-        let mut missing = Some(parent).filter(|parent| !parent.as_os_str().is_empty());
-        while let Some(folder) = missing.filter(|folder| !folder.exists()) {
-            made.push(folder.to_owned());
-            missing = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
-        }
         let mut hidden = OsString::from(".");
         hidden.push(name);
         hidden.push(format!(".{}.partial", std::process::id()));
         let draft = parent.join(hidden);
-        // From here on dropping it tidies up.
-        let folder = Folder { wanted, draft, made, done: false };
-        for path in folder.made.iter().rev().chain([&folder.draft]) {
-            fs::create_dir(path).map_err(|cause| match &folder.wanted {
-                // Nobody has asked for the draft.
-                Wanted::Named { path: wanted, .. } if *path == folder.draft => unwritable(wanted, cause),
-                Wanted::Named { .. } | Wanted::Numbered { .. } => unwritable(path, cause),
-            })?;
-        }
+        let mut folder = Folder { wanted, draft, made: Vec::new() };
+        folder.make()?;
+        folder.remove();
         Ok(folder)
+    }
+
+    /// Makes the hidden folder, and those above it that are missing.
+    fn make(&mut self) -> Result<(), FolderError> {
+        let above = self.draft.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        let mut missing: Vec<PathBuf> =
+            above.take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+        missing.reverse();
+        missing.push(self.draft.clone());
+        for path in missing {
+            fs::create_dir(&path).map_err(|cause| match &self.wanted {
+                // Nobody has asked for the draft.
+                Wanted::Named { path: wanted, .. } if path == self.draft => unwritable(wanted, cause),
+                Wanted::Named { .. } | Wanted::Numbered { .. } => unwritable(&path, cause),
+            })?;
+            self.made.insert(0, path);
+        }
+        Ok(())
+    }
+
+    /// Removes what it has made.
+    fn remove(&mut self) {
+        for folder in self.made.drain(..) {
+            let _ = if folder == self.draft { fs::remove_dir_all(folder) } else { fs::remove_dir(folder) };
+        }
     }
 
     fn put(&self, path: &Path, replace: bool) -> Result<(), FolderError> {
@@ -157,13 +170,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if self.done {
-            return;
-        }
-        let _ = fs::remove_dir_all(&self.draft);
-        for folder in &self.made {
-            let _ = fs::remove_dir(folder);
-        }
+        self.remove();
     }
 }
 
@@ -191,9 +198,12 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let wanted = home.path().join("a/b/results");
         let folder = Folder::named(&wanted, false).unwrap();
-        fs::write(folder.path().join("x"), "1").unwrap();
-        assert!(!wanted.exists());
-        assert_eq!(folder.finish().unwrap(), wanted);
+        assert_eq!(names(home.path()), [""; 0], "work that is ended by a signal leaves nothing behind");
+        let write = |draft: &Path| {
+            assert!(!wanted.exists());
+            fs::write(draft.join("x"), "1")
+        };
+        assert_eq!(folder.fill(write).unwrap(), wanted);
         assert_eq!(names(&wanted), ["x"]);
         assert_eq!(names(wanted.parent().unwrap()), ["results"]);
     }
@@ -202,8 +212,12 @@ mod tests {
     fn folder_that_is_given_up_leaves_nothing_behind() {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::named(&home.path().join("a/b/results"), false).unwrap();
-        fs::write(folder.path().join("x"), "1").unwrap();
-        drop(folder);
+        let write = |draft: &Path| {
+            fs::write(draft.join("x"), "1").unwrap();
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        let error = folder.fill(write).unwrap_err().to_string();
+        assert_eq!(error, "the results cannot be written: no storage space");
         assert_eq!(names(home.path()), [""; 0]);
     }
 
@@ -218,9 +232,11 @@ mod tests {
         assert_eq!(names(home.path()), ["results"]);
 
         let folder = Folder::named(&wanted, true).unwrap();
-        fs::write(folder.path().join("new"), "1").unwrap();
-        assert_eq!(names(&wanted), ["old"]);
-        folder.finish().unwrap();
+        let write = |draft: &Path| {
+            assert_eq!(names(&wanted), ["old"]);
+            fs::write(draft.join("new"), "1")
+        };
+        folder.fill(write).unwrap();
         assert_eq!(names(&wanted), ["new"]);
         assert_eq!(names(home.path()), ["results"]);
     }
@@ -238,7 +254,7 @@ mod tests {
     #[test]
     fn numbers_go_on_where_others_left_off() {
         let home = tempfile::tempdir().unwrap();
-        let put = || Folder::numbered(home.path(), "run").unwrap().finish().unwrap();
+        let put = || Folder::numbered(home.path(), "run").unwrap().fill(|_| io::Result::Ok(())).unwrap();
         assert_eq!(put(), home.path().join("run-001"));
         assert_eq!(put(), home.path().join("run-002"));
         fs::remove_dir(home.path().join("run-001")).unwrap();

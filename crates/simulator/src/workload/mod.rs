@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file ── input ──▶ swf | gwf ── clean ──┐
-//!        (unpack)    (records)  (rules)  ├──▶ Workload ── change ──▶ describe, write, simulate
+//!        (unpack)    (records)  (rules)  ├──▶ Workload ── change ──▶ describe, save, simulate
 //! seed ── generate ──────────────────────┘
 //! ```
 //!
@@ -19,6 +19,7 @@ mod gwf;
 mod input;
 mod names;
 pub mod profiles;
+mod save;
 mod shape;
 mod slots;
 mod source;
@@ -36,6 +37,7 @@ pub use describe::{Description, Quantiles};
 pub use error::{Fault, WorkloadError};
 pub use generate::{AriaLike, Desktop, Grid5000Like, Lublin, Poisson, Uniform};
 pub use names::{Label, Names};
+pub use save::{SaveError, Target};
 pub use shape::{Class, Shape};
 pub use slots::Slots;
 pub use source::{Format, Source, Trace};

@@ -1,13 +1,14 @@
 //! Writes a workload as SWF or GWF, so that other tools, and we, can read it.
 //!
 //! What a [`TraceJob`] does not hold (waits, memory used, status …) is written as unknown. The file's own comments
-//! are kept; what cleaning and changes made untrue (`MaxJobs`, `MaxRecords`, `MaxProcs`, `MaxNodes`) is said anew.
+//! are kept; what cleaning and changes made untrue (`MaxJobs`, `MaxRecords`, `MaxProcs`, `MaxNodes`) is said anew. Notes say
+//! who drew the jobs and what was changed.
 
 use std::io::{self, Write};
 
 use shoal_model::Span;
 
-use super::{Label, TraceJob, Workload};
+use super::{Label, Provenance, Step, TraceJob, Workload};
 
 /// Headers that are ours to say.
 const OURS: [&str; 5] = ["Version", "MaxJobs", "MaxRecords", "MaxNodes", "MaxProcs"];
@@ -19,6 +20,9 @@ pub fn write_swf(workload: &Workload, mut out: impl Write) -> io::Result<()> {
     writeln!(out, "; MaxJobs: {jobs}\n; MaxRecords: {jobs}\n; MaxNodes: {nodes}\n; MaxProcs: {nodes}")?;
     for comment in kept_comments(workload) {
         writeln!(out, ";{comment}")?;
+    }
+    for note in notes(workload) {
+        writeln!(out, "; Note: {note}")?;
     }
     for job in &workload.jobs {
         let TraceJob { id, width, .. } = job;
@@ -37,6 +41,9 @@ pub fn write_swf(workload: &Workload, mut out: impl Write) -> io::Result<()> {
 pub fn write_gwf(workload: &Workload, mut out: impl Write) -> io::Result<()> {
     for comment in kept_comments(workload) {
         writeln!(out, "#{comment}")?;
+    }
+    for note in notes(workload) {
+        writeln!(out, "# Note: {note}")?;
     }
     writeln!(out, "# MaxJobs: {}\n# MaxProcs: {}", workload.jobs.len(), workload.nodes)?;
     writeln!(
@@ -70,6 +77,14 @@ fn kept_comments(workload: &Workload) -> impl Iterator<Item = &str> {
         comment.contains('\t') || comment.split_once(':').is_some_and(|(name, _)| is_ours(name))
     };
     workload.provenance.comments.iter().map(String::as_str).filter(move |comment| !ours(comment))
+}
+
+/// Where the jobs come from, if nobody else says so, and what was done to them.
+fn notes(workload: &Workload) -> Vec<String> {
+    let Provenance { source, seed, steps, .. } = &workload.provenance;
+    let drawn = seed.map(|seed| format!("drawn by {source}, seed {seed}"));
+    let step = |step: &Step| format!("{}: {} jobs, then {}", step.what, step.before, step.after);
+    drawn.into_iter().chain(steps.iter().map(step)).collect()
 }
 
 fn times(job: &TraceJob) -> [Seconds; 3] {
@@ -108,7 +123,7 @@ mod tests {
     use shoal_model::Time;
 
     use super::*;
-    use crate::workload::{Cleaning, Format, Length, Names, Provenance, Trace};
+    use crate::workload::{Cleaning, Format, Length, Names, Trace};
 
     fn any_label() -> impl Strategy<Value = Label> {
         prop_oneof![Just(Label::UNKNOWN), (0..9u32).prop_map(Label::new)]

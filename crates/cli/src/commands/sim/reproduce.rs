@@ -87,9 +87,7 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     bar.clear();
     let (reports, elapsed_s) = (reports?, begun.elapsed().as_secs_f64());
 
-    reproduce::write(folder.path(), &reports, elapsed_s)
-        .map_err(|error| Error::internal(format!("{}: {error}", folder.path().display())))?;
-    let out = folder.finish()?;
+    let out = folder.fill(|draft| reproduce::write(draft, &reports, elapsed_s))?;
     let results: Vec<&Finding> = reports.iter().flat_map(|report| &report.findings).collect();
     let claims = results.iter().filter(|finding| finding.claim.is_some()).count();
     let broken = results.iter().filter(|finding| finding.holds == Some(false)).count();

@@ -70,9 +70,7 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
     }?;
     let elapsed_s = begun.elapsed().as_secs_f64();
 
-    report::write(folder.path(), &scenario, &outcome)
-        .map_err(|error| Error::internal(format!("{}: {error}", folder.path().display())))?;
-    let out = folder.finish()?;
+    let out = folder.fill(|draft| report::write(draft, &scenario, &outcome))?;
     let summary = &outcome.summary;
     output.print(&Printed { out: &out, summary }, || table(summary))?;
     let page = out.join("report.html");

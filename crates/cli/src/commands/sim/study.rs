@@ -82,9 +82,7 @@ pub fn run(study: Study, arguments: &Arguments, columns: &[&str], output: Option
     let results = study.carry_out(&tell)?;
     bar.clear();
     let elapsed_s = begun.elapsed().as_secs_f64();
-    study::write(folder.path(), &results, elapsed_s)
-        .map_err(|error| Error::internal(format!("{}: {error}", folder.path().display())))?;
-    let out = folder.finish()?;
+    let out = folder.fill(|draft| study::write(draft, &results, elapsed_s))?;
     let printed = Printed { out: &out, summary: study::summary(&results) };
     output.print(&printed, || table(&results, columns))?;
     let runs: usize = results.rows.iter().map(|row| row.runs.len()).sum();

@@ -1,11 +1,12 @@
-//! `shoal sim trace`: what is in a workload trace.
+//! `shoal sim trace`: what is in a workload trace, or in that of a scenario; and writing it.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use shoal_simulator::plot::{Unit, human};
 use shoal_simulator::report::{self, Folder, percent};
-use shoal_simulator::workload::{BadLines, Class, Description, Quantiles, Trace};
+use shoal_simulator::scenario::{Overrides, Scenario};
+use shoal_simulator::workload::{BadLines, Class, Description, Length, Quantiles, Target, Trace, Workload};
 
 use super::reading::JobLength;
 use crate::error::Error;
@@ -15,44 +16,80 @@ use crate::output::{Options, Table};
 /// What `shoal sim trace` is told.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The trace, in SWF or GWF: plain, .gz or .xz
+    /// The trace, in SWF or GWF: plain, .gz or .xz; or a scenario (.toml), for the jobs that are read or drawn and changed there
     file: PathBuf,
-    /// Nodes of the grid that the jobs are for [default: as the trace says]
+    /// Nodes of the grid that the jobs are for [default: as the trace or the scenario says]
     #[arg(long, value_name = "N")]
     nodes: Option<NonZeroU32>,
-    /// The length of a job: `run`, planned with what was requested, or `requested`, which it then takes
-    #[arg(long, value_name = "LENGTH", default_value = "run")]
-    length: JobLength,
+    /// The length of a job: `run`, planned with what was requested, or `requested`, which it then takes [default: run]
+    #[arg(long, value_name = "LENGTH")]
+    length: Option<JobLength>,
     /// Pass over lines that cannot be read, and tell how many
     #[arg(long)]
     drop_bad_lines: bool,
+    /// Draw the jobs of a scenario from this seed
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
     /// Write a page with pictures into this folder, and all figures as JSON
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace what is in the folder
-    #[arg(long, requires = "out")]
+    /// Write the jobs themselves into this file, as its name says: .swf or .gwf, with .gz or .xz behind
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Replace what is there
+    #[arg(long)]
     force: bool,
 }
 
 /// Describes a trace.
 pub fn run(arguments: &Arguments, output: Options) -> Result<(), Error> {
-    let length = arguments.length.length();
-    let bad_lines = if arguments.drop_bad_lines { BadLines::Drop } else { BadLines::Refuse };
-    let trace = Trace { nodes: arguments.nodes, length, bad_lines, ..Trace::new(&arguments.file) };
-    let workload = trace.read()?;
-    let description = workload.describe();
-    let mut page = None;
-    if let Some(out) = &arguments.out {
-        let folder = Folder::named(out, arguments.force)?;
-        report::write_trace(folder.path(), &workload, &description)
-            .map_err(|error| Error::internal(format!("{}: {error}", folder.path().display())))?;
-        page = Some(folder.finish()?.join("report.html"));
+    let Arguments { out, write, force, .. } = arguments;
+    if *force && out.is_none() && write.is_none() {
+        return Err(Error::user("--force: there is nothing to replace without --out or --write"));
     }
+    let target = write.as_ref().map(|path| Target::named(path, *force)).transpose()?;
+    let workload = workload(arguments)?;
+    let description = workload.describe();
+    let folder = out.as_ref().map(|out| Folder::named(out, *force)).transpose()?;
+    if let Some(target) = target {
+        target.save(&workload)?;
+        if !workload.profiles.is_empty() {
+            eprintln!("what jobs need of a machine has no column there and is left out");
+        }
+    }
+    let write = |folder: Folder| folder.fill(|draft| report::write_trace(draft, &workload, &description));
+    let page = folder.map(write).transpose()?;
     output.print(&description, || format!("{}\n{}", table(&description), charts(&description)))?;
     if let Some(page) = page {
-        eprintln!("to look at: {}", page.display());
+        eprintln!("to look at: {}", page.join("report.html").display());
     }
     Ok(())
+}
+
+/// The jobs that are asked for.
+fn workload(arguments: &Arguments) -> Result<Workload, Error> {
+    let Arguments { file, nodes, length, drop_bad_lines, seed, .. } = arguments;
+    if file.extension().is_some_and(|extension| extension == "toml") {
+        for (flag, given) in [("--length", length.is_some()), ("--drop-bad-lines", *drop_bad_lines)] {
+            if given {
+                let why = format!(
+                    "{flag}: {} is a scenario, and says itself how its jobs are read",
+                    file.display()
+                );
+                return Err(Error::user(why));
+            }
+        }
+        let nodes = nodes.map(|nodes| nodes.get().into());
+        let scenario = Scenario::load(file, &Overrides { nodes, seed: *seed, ..Overrides::default() })?;
+        return Ok(scenario.workload.load(scenario.seed)?);
+    }
+    if seed.is_some() {
+        let why = format!("--seed: {} is a trace: nothing is drawn", file.display());
+        return Err(Error::user(why).hint("a scenario ends in .toml"));
+    }
+    let length = length.map_or(Length::Run, JobLength::length);
+    let bad_lines = if *drop_bad_lines { BadLines::Drop } else { BadLines::Refuse };
+    Ok(Trace { nodes: *nodes, length, bad_lines, ..Trace::new(file) }.read()?)
 }
 
 fn table(description: &Description) -> Table {
