@@ -1,7 +1,8 @@
 //! Every baseline on one generated workload, beside a plain EASY loop that can do nothing else, and EASY with the
 //! reading of the same jobs from text. Ratios can be read from one run: `cargo bench -p shoal-simulator --bench baseline`.
 //!
-//! The workload has the size of a year of a small machine: 28,000 jobs after Lublin on 128 nodes, 75 % asked for.
+//! The workload has the size of a year of a small machine: 28,000 jobs after Lublin on 128 nodes, 75 % asked for. A trace and
+//! its nodes may be named instead: `cargo bench -p shoal-simulator --bench baseline -- KTH-SP2.swf 100`.
 
 use std::time::{Duration, Instant};
 
@@ -13,18 +14,21 @@ use shoal_simulator::workload::{Change, Length, Lublin, Source, Trace, Workload,
 const ROUNDS: usize = 9;
 
 fn main() {
-    let change = Change { utilisation: Some(0.75), ..Change::default() };
-    let lublin = Lublin { nodes: 128, jobs: 28_000, widest: None, types: false, overestimate: 3.0, change };
-    let workload = Source::Lublin(lublin).load(1).expect("valid settings");
+    // What cargo adds begins with a dash.
+    let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let nodes = named.get(1).map(|nodes| nodes.parse().expect("nodes are a number above zero"));
+    let (trace, text) = match named.first() {
+        Some(file) => (Trace { nodes, ..Trace::new(file) }, std::fs::read(file).expect("a trace")),
+        None => (Trace::new("memory.swf"), drawn()),
+    };
+    let trace = Trace { length: Length::Run, ..trace };
+    let workload = trace.read_from(text.as_slice()).expect("a trace");
+    println!("{} jobs for {} nodes", workload.jobs.len(), workload.nodes);
 
     let easy = Baseline::Queue(Policy::Easy).run(&workload).expect("jobs fit");
     let starts: Vec<Time> = easy.jobs.iter().map(|job| job.start).collect();
     assert_eq!(plain_easy(&workload), starts, "the two must do the same work");
     println!("mean wait under EASY {:.0} s", easy.summary.mean_wait_secs);
-
-    let mut text = Vec::new();
-    write_swf(&workload, &mut text).expect("memory takes it");
-    let trace = Trace { length: Length::Run, ..Trace::new("memory.swf") };
 
     let jobs = workload.jobs.len();
     let plain = report("plain EASY loop", jobs, None, || {
@@ -39,6 +43,16 @@ fn main() {
         let read = trace.read_from(text.as_slice()).expect("what was written can be read");
         std::hint::black_box(Baseline::Queue(Policy::Easy).run(&read)).expect("jobs fit");
     });
+}
+
+/// Jobs of a generator as the text of a trace.
+fn drawn() -> Vec<u8> {
+    let change = Change { utilisation: Some(0.75), ..Change::default() };
+    let lublin = Lublin { nodes: 128, jobs: 28_000, widest: None, types: false, overestimate: 3.0, change };
+    let workload = Source::Lublin(lublin).load(1).expect("valid settings");
+    let mut text = Vec::new();
+    write_swf(&workload, &mut text).expect("memory takes it");
+    text
 }
 
 /// The median time of several rounds.

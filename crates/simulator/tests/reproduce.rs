@@ -123,6 +123,7 @@ fn all_of_it_finds_every_id_in_order_and_is_the_same_with_any_number_of_threads(
         "plots/fig4b.png",
         "plots/fig5d.svg",
         "plots/fig6.png",
+        "plots/gantt.svg",
     ] {
         assert!(names.contains(&name), "{name} is not among {names:?}");
     }

@@ -14,7 +14,7 @@ mod folder;
 pub mod jobs;
 pub mod page;
 pub mod picture;
-mod run;
+pub(crate) mod run;
 mod trace;
 
 use std::fs;

@@ -13,27 +13,37 @@ const RUNS_SHOWN: usize = 1_200;
 
 /// The Gantt chart of a run.
 pub fn picture(outcome: &Outcome) -> Picture {
-    let nodes = outcome.summary.nodes.min(NODES_SHOWN);
-    let end = outcome.course.end.as_secs_f64();
-    let mut runs: Vec<Run> = Vec::new();
-    for (job, record) in (1..).zip(&outcome.jobs) {
-        let Some((start, stop)) = ran(record, outcome.course.end) else { continue };
-        // Nodes count from one.
-        let lanes = record.nodes.iter().filter_map(|node| (node.0 as usize).checked_sub(1));
-        runs.extend(lanes.filter(|&lane| lane < nodes).map(|lane| Run { lane, job, start, end: stop }));
-    }
-    let window = window(&runs, end);
-    let (from, to) = (human(window.0, Unit::Time), human(window.1, Unit::Time));
-    let gantt = Gantt {
-        title: "What ran where".to_owned(),
-        subtitle: Some(format!("{nodes} of {} nodes, from {from} to {to}", outcome.summary.nodes)),
-        window,
-        lanes: (1..=nodes).map(|node| format!("node {node}")).collect(),
-        runs,
-    };
     let caption = "A colour is a job; in a browser its number in jobs.csv shows when pointed at. A node with \
                    several cores runs several jobs at once. Placements that were lost are not shown.";
-    Picture::gantt("gantt", caption, gantt)
+    let end = outcome.course.end;
+    let chart = chart(runs(&outcome.jobs, end), outcome.summary.nodes, end.as_secs_f64());
+    Picture::gantt("gantt", caption, chart)
+}
+
+/// What ran on the nodes that are shown.
+pub fn runs(jobs: &[Record], end: Time) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (job, record) in (1..).zip(jobs) {
+        let Some((start, stop)) = ran(record, end) else { continue };
+        // Nodes count from one.
+        let lanes = record.nodes.iter().filter_map(|node| (node.0 as usize).checked_sub(1));
+        runs.extend(lanes.filter(|&lane| lane < NODES_SHOWN).map(|lane| Run { lane, job, start, end: stop }));
+    }
+    runs
+}
+
+/// What ran on the first of so many nodes.
+pub fn chart(runs: Vec<Run>, nodes: usize, end: f64) -> Gantt {
+    let shown = nodes.min(NODES_SHOWN);
+    let window = window(&runs, end);
+    let (from, to) = (human(window.0, Unit::Time), human(window.1, Unit::Time));
+    Gantt {
+        title: "What ran where".to_owned(),
+        subtitle: Some(format!("{shown} of {nodes} nodes, from {from} to {to}")),
+        window,
+        lanes: (1..=shown).map(|node| format!("node {node}")).collect(),
+        runs,
+    }
 }
 
 /// From when to when a job ran, in seconds.

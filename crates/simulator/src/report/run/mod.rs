@@ -1,6 +1,6 @@
 //! The page of a run.
 
-mod gantt;
+pub mod gantt;
 mod over_time;
 mod waits;
 

@@ -2,10 +2,12 @@
 
 use super::case::{Asap, Case, Jobs, Policy};
 use super::experiment::{Runs, costs};
-use super::seen::{Job, Seen};
-use crate::plot::{Axis, Figure, Layer, Unit};
+use super::seen::{Job, Seen, Stint};
+use crate::plot::{Axis, Figure, Gantt, Layer, Run, Unit};
 use crate::report::picture::Picture;
+use crate::report::run::gantt;
 use crate::reproduce::statistics::median;
+use crate::workload::Piece;
 
 /// All figures for which there are runs.
 pub fn figures(runs: &Runs) -> Vec<Picture> {
@@ -58,7 +60,25 @@ pub fn figures(runs: &Runs) -> Vec<Picture> {
             cost(push, pull),
         );
     }
+    // The fullest grid that was run.
+    let busiest = seen(Jobs::Piece(Piece::Busiest), Policy::Push);
+    if let Some(seen) = compressed.or(busiest).or(original) {
+        figures.push(Picture::gantt(
+            "gantt",
+            "Push on a shuffled overlay of degree 20. A colour is a job; what is white was not used.",
+            where_it_ran(seen),
+        ));
+    }
     figures
+}
+
+fn where_it_ran(seen: &Seen) -> Gantt {
+    let end = seen.jobs.iter().filter_map(|job| job.end).max().unwrap_or_default();
+    let run =
+        |stint: &Stint| Run { lane: stint.lane as usize, job: stint.job, start: stint.start, end: stint.end };
+    // Its middle is that of the time in which jobs come: later, there are fewer and fewer.
+    let until = seen.span.as_secs_f64().min(end.as_secs_f64());
+    gantt::chart(seen.stints.iter().map(run).collect(), seen.nodes as usize, until)
 }
 
 fn utilisation(title: &str, seen: &Seen) -> Figure {

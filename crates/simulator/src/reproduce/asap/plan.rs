@@ -11,12 +11,14 @@ use shoal_protocols::scheduling::asap::Tally;
 
 use super::case::{Case, Ends, Jobs, Overlay, Policy, Scheduler};
 use super::experiment::Experiment;
-use super::seen::{Job, Seen};
+use super::seen::{Job, Seen, Stint};
 use super::size::{FULL, Size};
 use crate::baseline::flood;
 use crate::checks::Violation;
 use crate::grid::Grid;
 use crate::measures::State;
+use crate::plot;
+use crate::report::run::gantt;
 use crate::reproduce::{Error, Settings};
 use crate::run::{Progress, Run, Watch};
 use crate::scenario::{Library, Scenario};
@@ -140,7 +142,11 @@ impl Plan {
             }
         });
         let (jobs, inputs) = (jobs.collect(), outcome.summary.inputs);
-        Ok(Seen { nodes, span, jobs, carried, messages, bin, inputs })
+        let runs = gantt::runs(&outcome.jobs, outcome.course.end).into_iter();
+        let stint =
+            |run: plot::Run| Stint { lane: run.lane as u32, job: run.job, start: run.start, end: run.end };
+        let stints = runs.map(stint).collect();
+        Ok(Seen { nodes, span, jobs, carried, messages, bin, inputs, stints })
     }
 
     fn scenario(&self, case: &Case) -> Result<Scenario, Error> {
@@ -271,7 +277,8 @@ fn told(
         failed: times.is_none(),
     });
     let (nodes, span) = (workload.nodes, workload.span);
-    Seen { nodes, span, jobs: jobs.collect(), carried: Vec::new(), messages, bin, inputs: 0 }
+    let (carried, stints) = (Vec::new(), Vec::new());
+    Seen { nodes, span, jobs: jobs.collect(), carried, messages, bin, inputs: 0, stints }
 }
 
 /// Writes down what was carried at each border.

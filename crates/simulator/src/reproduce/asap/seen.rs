@@ -29,6 +29,24 @@ pub struct Seen {
     /// Inputs that nodes handled.
     #[n(6)]
     pub inputs: u64,
+    /// What ran on the first nodes, for the eye; recipe `asap` only.
+    #[n(7)]
+    pub stints: Vec<Stint>,
+}
+
+/// A job on one of the first nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
+pub struct Stint {
+    #[n(0)]
+    pub lane: u32,
+    /// Its number in the workload.
+    #[n(1)]
+    pub job: u64,
+    /// Seconds from the workload's zero.
+    #[n(2)]
+    pub start: f64,
+    #[n(3)]
+    pub end: f64,
 }
 
 /// What became of a job; times count from the workload's zero.
@@ -184,7 +202,8 @@ mod tests {
     }
 
     fn seen(jobs: Vec<Job>) -> Seen {
-        Seen { nodes: 10, span: hours(10), jobs, carried: Vec::new(), messages: 0, bin: hours(4), inputs: 0 }
+        let (carried, stints) = (Vec::new(), Vec::new());
+        Seen { nodes: 10, span: hours(10), jobs, carried, messages: 0, bin: hours(4), inputs: 0, stints }
     }
 
     /// Bins of 4, 4 and 2 hours on 10 nodes: 40, 40 and 20 node-hours.

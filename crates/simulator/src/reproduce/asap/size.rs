@@ -35,8 +35,8 @@ pub const FULL: Size = Size {
     days: 82,
     piece: Span::from_hours(24),
     smallest: 1_250,
-    seeds: 3,
-    seeds_long: 1,
+    seeds: 5,
+    seeds_long: 5,
     seeds_scale: 5,
     traced: false,
 };
