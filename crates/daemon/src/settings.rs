@@ -42,6 +42,7 @@
 //! labels = { zone = "basement" }
 //! ```
 
+pub(crate) mod key;
 mod planning;
 mod tasks;
 
@@ -277,7 +278,7 @@ impl Settings {
         match fs::read_to_string(&path) {
             Ok(text) => toml::from_str(&text)
                 .map(Some)
-                .map_err(|error| SettingsError::Nonsense { path, what: error.to_string() }),
+                .map_err(|error| SettingsError::Nonsense { path, what: key::suggest(&error.to_string()) }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(SettingsError::Io { doing: "read", path, source }),
         }
@@ -393,6 +394,9 @@ mod tests {
         fs::write(folder.path().join("node.toml"), "recipe = 'asap'\ncroes = 3\n").unwrap();
         let error = Settings::load(folder.path()).unwrap_err().to_string();
         assert!(error.contains("croes") && error.contains("line 2"), "{error}");
+        fs::write(folder.path().join("node.toml"), "[machine]\ncroes = 3\n").unwrap();
+        let error = Settings::load(folder.path()).unwrap_err().to_string();
+        assert!(error.ends_with("unknown field `croes`; did you mean `cores`?"), "{error}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use super::hours::{Hours, read_zone};
 use super::{Default, Limits, Paths, Policy, Rule, Who};
-use crate::settings::check_path;
+use crate::settings::{check_path, key};
 use crate::trust::text::read_key;
 
 /// Rules in a policy, at most.
@@ -108,7 +108,7 @@ pub(super) fn read(text: &str) -> Result<Policy, PolicyError> {
     let file: PolicyFile = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(span.start));
         // Line breaks of the parser's drawing would tear our own line apart.
-        PolicyError::Line { line, what: error.message().replace('\n', " ") }
+        PolicyError::Line { line, what: key::suggest(&error.message().replace('\n', " ")) }
     })?;
     let default = match file.default {
         Word::Own => Default::Own,

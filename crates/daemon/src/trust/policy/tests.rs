@@ -125,7 +125,7 @@ fn rules_that_contradict_or_never_decide_are_refused_with_both_lines() {
 #[test]
 fn file_that_makes_no_sense_is_refused_with_its_line() {
     for (text, line, told) in [
-        ("defualt = 'own'", 1, "unknown field `defualt`"),
+        ("defualt = 'own'", 1, "unknown field `defualt`; did you mean `default`?"),
         ("\nzone = 'CET'", 2, "`zone` is `CET`"),
         ("[[rules]]\nverdict = 'maybe'", 2, "maybe"),
         ("[[rules]]\nusers = ['a']", 1, "verdict"),
