@@ -1,6 +1,6 @@
 //! `shoal calendar`: what is reserved on a node, as a small picture.
 
-use shoal_api::CalendarView;
+use shoal_api::{CalendarView, NodeView};
 use shoal_model::Span;
 use shoal_model::units::{SpanText, Thousandths};
 
@@ -16,7 +16,7 @@ const LISTED: usize = 20;
 /// Which part of which calendar.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The id of a node; else the one that is asked
+    /// A node, by its name or by as much of its id as tells it from the others; else the one that is asked
     #[arg(value_name = "NODE")]
     node: Option<String>,
     /// From now on, for so long
@@ -29,8 +29,31 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if arguments.span.0 == Span::ZERO {
         return Err(Error::user("`--span 0s`: there is nothing to see"));
     }
-    let calendar = context.client()?.calendar(arguments.node.as_deref(), arguments.span.0)?;
+    let client = context.client()?;
+    let node = match &arguments.node {
+        Some(said) => Some(which(said, &client.nodes()?.nodes)?),
+        None => None,
+    };
+    let calendar = client.calendar(node.as_deref(), arguments.span.0)?;
     context.output.print(&calendar, || picture(&calendar, &Clock::read(), terminal_width()))
+}
+
+/// The id of the node that is meant.
+fn which(said: &str, nodes: &[NodeView]) -> Result<String, Error> {
+    if let Some(node) = nodes.iter().find(|node| node.id == said) {
+        return Ok(node.id.clone());
+    }
+    let meant: Vec<&NodeView> =
+        nodes.iter().filter(|node| node.name == said || node.id.starts_with(said)).collect();
+    match meant.as_slice() {
+        [node] => Ok(node.id.clone()),
+        [] => Err(Error::user(format!("no node is called `{said}`, nor has an id that begins so"))
+            .hint("`shoal nodes` lists them")),
+        several => {
+            let ids: Vec<&str> = several.iter().map(|node| node.id.as_str()).collect();
+            Err(Error::user(format!("`{said}` may be any of {}", ids.join(", "))))
+        }
+    }
 }
 
 fn picture(calendar: &CalendarView, clock: &Clock, width: usize) -> String {

@@ -23,7 +23,7 @@ use crate::files::input;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Flags {
     /// Nodes that start together
-    #[arg(long, short = 'N', value_name = "N")]
+    #[arg(long, short = 'N', value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     nodes: Option<NonZeroU32>,
     /// Cores of each node, as in 4 or 0.5
     #[arg(long, short = 'c', value_name = "COUNT")]
@@ -74,7 +74,7 @@ pub struct Flags {
     #[arg(long, value_name = "NAME[=PATH]")]
     secret: Vec<String>,
     /// Further attempts when it fails
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU16>)]
     retry: Option<NonZeroU16>,
     /// Never run it a second time, even if a node is lost
     #[arg(long)]
@@ -272,6 +272,14 @@ fn require(mut requires: Requires, wanted: &[(String, String)]) -> Result<Requir
         }
     }
     Ok(requires)
+}
+
+/// A number that is not zero, with an error that says so in plain words.
+fn at_least_one<N: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<N, String> {
+    if !text.is_empty() && text.bytes().all(|digit| digit == b'0') {
+        return Err("must be at least 1".to_owned());
+    }
+    text.parse().map_err(|error: N::Err| error.to_string())
 }
 
 /// Reads `NAME=VALUE`.

@@ -3,11 +3,11 @@
 use crate::home::{Node, shoal};
 
 /// Words that are refused, and what the answer must name.
-const REFUSED: [(&[&str], &str); 28] = [
+const REFUSED: [(&[&str], &str); 29] = [
     (&["submit", "--nodse", "2", "--", "true"], "--nodes"),
     (&["sbumit", "--", "true"], "submit"),
     (&["submit"], "FILE"),
-    (&["submit", "--nodes", "0", "--", "true"], "--nodes"),
+    (&["submit", "--nodes", "0", "--", "true"], "must be at least 1"),
     (&["submit", "--cores", "0", "--", "true"], "no resource"),
     (&["submit", "--cores", "-3", "--", "true"], "-3"),
     (&["submit", "--cores", "99999", "--", "true"], "no node has more than"),
@@ -19,7 +19,8 @@ const REFUSED: [(&[&str], &str); 28] = [
     (&["submit", "--time", "9999999d", "--", "true"], "ten years"),
     (&["submit", "--deadline", "2020-01-01T00:00:00Z", "--", "true"], "has passed"),
     (&["submit", "--deadline", "+5m", "--time", "1h", "--", "true"], "deadline"),
-    (&["submit", "--retry", "0", "--", "true"], "--retry"),
+    (&["submit", "--retry", "0", "--", "true"], "must be at least 1"),
+    (&["calendar", "nowhere"], "no node is called `nowhere`"),
     (&["submit", "--retry", "1", "--at-most-once", "--", "true"], "contradicts"),
     (&["submit", "--array", "9-1", "--", "true"], "ends before it begins"),
     (&["submit", "--require", "architecture=pdp11", "--", "true"], "architecture"),

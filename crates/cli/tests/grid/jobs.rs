@@ -95,6 +95,10 @@ fn job_that_must_wait_is_promised_a_later_start_and_says_why() {
     assert_eq!(queue["jobs"][1]["id"], id);
     let calendar = node.says(&["calendar"]);
     assert!(calendar.contains("1 of 1 cores") && calendar.contains(&id[..12]), "{calendar}");
+    let this = node.json(&["nodes"])["nodes"][0].clone();
+    for said in [&this["id"].as_str().unwrap()[..5], this["name"].as_str().unwrap()] {
+        assert_eq!(node.json(&["calendar", said])["node"], this["id"]);
+    }
 }
 
 #[test]
