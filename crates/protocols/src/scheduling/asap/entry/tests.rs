@@ -128,6 +128,8 @@ fn asks(round: u32) -> [Next; 1] {
     [Next::Asks(round, SEARCHERS.into())]
 }
 
+const OUTRUN: Event = Event::GiveUp { job: JOB, why: Stuck::Outrun };
+
 #[test]
 fn place_before_the_job_may_begin_is_dropped() {
     let mut scene = Scene::new(Config::default());
@@ -142,4 +144,69 @@ fn any_place_will_do_for_a_job_that_may_begin_at_once() {
     let mut scene = Scene::new(Config::default());
     scene.plan(None);
     assert_eq!(scene.answer(1, [9, 12, 10]), proposes(SEARCHERS[0], 9));
+}
+
+#[test]
+fn refused_place_is_followed_by_the_next_best_until_all_are_used_up() {
+    let mut scene = Scene::new(Config::default());
+    scene.plan(None);
+    assert_eq!(scene.answer(1, [5, 2, 4]), proposes(SEARCHERS[1], 2));
+    assert_eq!(scene.refuse(), proposes(SEARCHERS[2], 4));
+    assert_eq!(scene.refuse(), proposes(SEARCHERS[0], 5));
+    assert_eq!(scene.refuse(), asks(2));
+}
+
+#[test]
+fn of_equal_places_the_first_that_was_told_is_tried_first() {
+    let mut scene = Scene::new(Config::default());
+    scene.plan(None);
+    assert_eq!(scene.answer(1, [3, 2, 2]), proposes(SEARCHERS[1], 2));
+    assert_eq!(scene.refuse(), proposes(SEARCHERS[2], 2));
+}
+
+#[test]
+fn next_best_with_a_node_that_was_silent_is_passed_over() {
+    let mut scene = Scene::new(Config::default());
+    scene.plan(None);
+    scene.answer(1, [5, 2, 4]);
+    let silent = nodes_of(SEARCHERS[2])[0];
+    let why = Failure::Silent(vec![silent]);
+    let next = scene.tell(Input::Command(Command::Failed { job: JOB, why }));
+    let [proposed] = proposes(SEARCHERS[0], 5);
+    assert_eq!(next, [Next::Says(Event::Silent(silent)), proposed]);
+}
+
+#[test]
+fn without_alternatives_a_refused_place_begins_all_anew() {
+    let mut scene = Scene::new(Config { alternatives: false, ..Config::default() });
+    scene.plan(None);
+    assert_eq!(scene.answer(1, [5, 2, 4]), proposes(SEARCHERS[1], 2));
+    assert_eq!(scene.refuse(), asks(2), "two more places were found, and are not tried");
+}
+
+#[test]
+fn job_is_given_up_after_as_many_new_rounds_as_there_are_retries() {
+    for retries in [0, 1, 3] {
+        let mut scene = Scene::new(Config { retries, ..Config::default() });
+        let mut next = scene.plan(None);
+        for round in 1..=u32::from(retries) + 1 {
+            assert_eq!(next, asks(round), "with {retries} retries");
+            assert_eq!(scene.answer(round, [5, 2, 4]), proposes(SEARCHERS[1], 2));
+            assert_eq!(scene.refuse(), proposes(SEARCHERS[2], 4));
+            assert_eq!(scene.refuse(), proposes(SEARCHERS[0], 5));
+            next = scene.refuse();
+        }
+        assert_eq!(next, [Next::Says(OUTRUN)], "with {retries} retries");
+        assert_eq!(scene.asap.searches(), 0);
+    }
+}
+
+#[test]
+fn job_that_may_wait_is_stuck_after_its_last_round_and_not_over() {
+    let mut scene = Scene::new(Config { retries: 0, give_up: false, ..Config::default() });
+    scene.plan(None);
+    scene.answer(1, [5, 2, 4]);
+    scene.refuse();
+    scene.refuse();
+    assert_eq!(scene.refuse(), [Next::Says(Event::Stuck { job: JOB, why: Stuck::Outrun })]);
 }
