@@ -1,6 +1,9 @@
 //! I1: on a node, what is promised never exceeds the machine at any instant, nor does what really runs.
 //!
-//! Placements of one job count as their maximum: the new one is made before the old one is broken.
+//! Placements of one job count as their maximum: the new one is made before the old one is broken. A node has one task of
+//! each placement, since it keeps one lock for each and takes the first rank that names it. Tasks of two placements meet
+//! on a node only where the older is being stopped, because the newer was confirmed: so that one counts as the
+//! maximum too, while tasks that nobody stops add up, whosever they are.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +17,18 @@ use crate::world::{Saw, Sight};
 /// Adds up promises and processes.
 #[derive(Default)]
 pub struct Overbooked {
-    running: BTreeMap<NodeId, BTreeMap<Task, Resources>>,
+    running: BTreeMap<NodeId, BTreeMap<Task, Running>>,
     /// What is promised on disk.
     durable: BTreeMap<NodeId, BTreeMap<(JobId, Epoch), Promise>>,
     /// The state of each calendar that was last looked at, in this life of its node: what has not changed still fits.
     looked_at: BTreeMap<NodeId, u64>,
+}
+
+/// A task that has not ended.
+#[derive(Clone, Debug)]
+struct Running {
+    amount: Resources,
+    stopping: bool,
 }
 
 /// A part of a machine for a time.
@@ -47,13 +57,19 @@ impl Check for Overbooked {
         match saw {
             Saw::Act(Action::Start { task, brief, .. }) => {
                 let running = self.running.entry(node).or_default();
-                running.insert(*task, brief.envelope.job().resources.clone());
-                let uses = sum(running.iter().map(|(task, amount)| (task.job, amount)));
+                let amount = brief.envelope.job().resources.clone();
+                running.insert(*task, Running { amount, stopping: false });
+                let uses = used(running);
                 let has = &known.machines[&node].capacity;
                 if uses.as_ref().is_none_or(|uses| !uses.fits_in(has)) {
                     let tasks = running.len();
                     let what = format!("{tasks} tasks run that use {uses:?} of a machine with {has}");
                     return Err(Broken::new(at, what).on(node).of(task.job));
+                }
+            }
+            Saw::Act(Action::Stop(task)) => {
+                if let Some(running) = self.running.get_mut(&node).and_then(|tasks| tasks.get_mut(task)) {
+                    running.stopping = true;
                 }
             }
             Saw::Done(Outcome(task, _)) => {
@@ -123,6 +139,21 @@ fn fit<'a>(
     Ok(())
 }
 
+/// What tasks use: of each job those that are not being stopped together, or else the most of the others; none if it is
+/// beyond counting.
+fn used(running: &BTreeMap<Task, Running>) -> Option<Resources> {
+    let mut by_job: BTreeMap<JobId, Resources> = BTreeMap::new();
+    for (task, running) in running.iter().filter(|(_, running)| !running.stopping) {
+        let together = by_job.entry(task.job).or_default();
+        *together = together.checked_plus(&running.amount)?;
+    }
+    let stopping = running.iter().filter(|(_, running)| running.stopping);
+    sum(by_job
+        .iter()
+        .map(|(&job, amount)| (job, amount))
+        .chain(stopping.map(|(task, running)| (task.job, &running.amount))))
+}
+
 /// The sum over jobs, of each job the most; none if it is beyond counting.
 fn sum<'a>(amounts: impl Iterator<Item = (JobId, &'a Resources)>) -> Option<Resources> {
     let mut by_job: BTreeMap<JobId, Resources> = BTreeMap::new();
@@ -131,4 +162,69 @@ fn sum<'a>(amounts: impl Iterator<Item = (JobId, &'a Resources)>) -> Option<Reso
         *most = most.most(amount);
     }
     by_job.values().try_fold(Resources::NONE, |sum, amount| sum.checked_plus(amount))
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::{Envelope, Job, Machine, Nonce, Rank};
+    use shoal_protocols::Shared;
+    use shoal_protocols::node::Exit;
+
+    use super::*;
+    use crate::checks::Bounds;
+    use crate::checks::exempt::Exempt;
+
+    const NODE: NodeId = NodeId(1);
+
+    /// A job of two cores.
+    fn envelope(number: u8) -> Shared<Envelope> {
+        let job = Job { resources: Resources::cores(2), ..Job::command(["true"]) };
+        Shared::new(Envelope::new(job, Nonce([number; 16])).expect("the job makes sense"))
+    }
+
+    fn task(number: u8, epoch: u32) -> Task {
+        Task { job: envelope(number).id(), epoch: Epoch(epoch), rank: Rank(0) }
+    }
+
+    fn start(number: u8, epoch: u32) -> Saw<Node> {
+        let brief = Shared::new(Brief { envelope: envelope(number), nodes: vec![NODE], index: None });
+        let stop_at = Time::from_secs(100);
+        Saw::Act(Action::Start { task: task(number, epoch), brief, stop_at, short: false })
+    }
+
+    fn stop(number: u8, epoch: u32) -> Saw<Node> {
+        Saw::Act(Action::Stop(task(number, epoch)))
+    }
+
+    fn done(number: u8, epoch: u32) -> Saw<Node> {
+        Saw::Done(Outcome(task(number, epoch), Exit::Stopped))
+    }
+
+    /// What the checker says of what happens on a machine of three cores.
+    fn see(all: impl IntoIterator<Item = Saw<Node>>) -> Result<(), Broken> {
+        let machines = BTreeMap::from([(NODE, Machine::with_capacity(Resources::cores(3)))]);
+        let (clocks, exempt, bounds) = (BTreeMap::new(), Exempt::default(), Bounds::default());
+        let healed_from = Time::ZERO;
+        let known =
+            Known { machines: &machines, clocks: &clocks, exempt: &exempt, bounds: &bounds, healed_from };
+        let mut checker = Overbooked::default();
+        let at = Time::from_secs(1);
+        all.into_iter().try_for_each(|saw| checker.see(&Sight { at, node: NODE, saw }, &known))
+    }
+
+    #[test]
+    fn two_jobs_that_are_more_than_the_machine_are_overbooked() {
+        let broken = see([start(1, 1), start(2, 1)]).expect_err("four cores of three");
+        assert!(broken.what.starts_with("2 tasks run that use"), "{broken:?}");
+        assert_eq!(see([start(1, 1), done(1, 1), start(2, 1)]), Ok(()));
+        assert!(see([start(1, 1), stop(1, 1), start(2, 1)]).is_err(), "it is there until it has ended");
+    }
+
+    #[test]
+    fn two_tasks_of_one_job_add_up_unless_one_is_being_stopped() {
+        assert!(see([start(1, 1), start(1, 2)]).is_err(), "nobody stops the older one");
+        assert_eq!(see([start(1, 1), stop(1, 1), start(1, 2)]), Ok(()));
+        assert_eq!(see([start(1, 1), stop(1, 1), done(1, 1), start(1, 2)]), Ok(()));
+        assert!(see([start(1, 1), stop(1, 1), start(1, 2), start(1, 3)]).is_err());
+    }
 }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use shoal_model::{Span, Time};
 
 use super::error::Fault;
+use super::field::{Place, Places};
 use super::names::Label;
 use super::{Step, TraceJob};
 
@@ -207,8 +208,8 @@ impl Cleaner {
         }
     }
 
-    /// Takes the next record; a fault is one that the scenario refuses.
-    pub(crate) fn push(&mut self, record: &Record, line: u64) -> Result<(), Fault> {
+    /// Takes the next record; a fault is one that the scenario refuses, and names the place of what is at fault.
+    pub(crate) fn push(&mut self, record: &Record, line: u64, places: &Places) -> Result<(), Fault> {
         self.counts.records += 1;
         self.count_oddities(record);
 
@@ -221,9 +222,10 @@ impl Cleaner {
         self.counts.width_from_allocated += u64::from(!asked);
         let Some((run, requested)) = self.lengths(record) else { return Ok(()) };
         self.counts.negative_wait += u64::from(record.wait < 0 && record.wait != -SECOND);
-        let Some(width) = self.width(record.id, processors, asked)? else { return Ok(()) };
+        let place = if asked { &places.requested_width } else { &places.allocated };
+        let Some(width) = self.width(record.id, processors, place)? else { return Ok(()) };
         self.counts.overran += u64::from(record.requested > 0 && record.run > record.requested);
-        self.check_order(record.submit, line)?;
+        self.check_order(record.submit, line, &places.submit)?;
 
         self.jobs.push(TraceJob {
             submit: time(record.submit),
@@ -289,7 +291,7 @@ impl Cleaner {
     }
 
     /// Rules 6 and 10: the nodes a job gets, none if it is dropped.
-    fn width(&mut self, id: i64, processors: i64, asked: bool) -> Result<Option<u32>, Fault> {
+    fn width(&mut self, id: i64, processors: i64, place: &Place) -> Result<Option<u32>, Fault> {
         let width = processors.unsigned_abs().div_ceil(u64::from(self.node_size.get()));
         let nodes = self.nodes.unwrap_or(u32::MAX);
         match u32::try_from(width) {
@@ -306,15 +308,14 @@ impl Cleaner {
                 Ok(Some(nodes))
             }
             TooWide::Refuse => {
-                let (column, name) =
-                    if asked { (8, "processors requested") } else { (5, "processors allocated") };
+                let Place { column, name } = *place;
                 Err(Fault::TooWide { column, name, id, width, nodes })
             }
         }
     }
 
     /// Rule 8: whether the job is in its place.
-    fn check_order(&mut self, submit: i64, line: u64) -> Result<(), Fault> {
+    fn check_order(&mut self, submit: i64, line: u64, place: &Place) -> Result<(), Fault> {
         let (previous, previous_line) = self.latest;
         if submit >= previous {
             self.latest = (submit, line);
@@ -326,6 +327,8 @@ impl Cleaner {
                 Ok(())
             }
             Order::Refuse => Err(Fault::OutOfOrder {
+                column: place.column,
+                name: place.name,
                 submit_secs: submit / SECOND,
                 previous_secs: previous / SECOND,
                 previous_line,
@@ -377,6 +380,7 @@ mod tests {
         extra_columns: false,
     };
     const UNKNOWN: i64 = -SECOND;
+    const PLACES: &Places = &crate::workload::swf::PLACES;
 
     fn cleaner(length: Length, nodes: u32, too_wide: TooWide) -> Cleaner {
         Cleaner::new(length, Some(nodes), NonZeroU32::MIN, too_wide, Order::Refuse)
@@ -384,7 +388,7 @@ mod tests {
 
     fn clean(length: Length, record: Record) -> (Option<TraceJob>, Cleaning) {
         let mut cleaner = cleaner(length, 100, TooWide::Drop);
-        cleaner.push(&record, 1).unwrap();
+        cleaner.push(&record, 1, PLACES).unwrap();
         let (jobs, counts) = cleaner.finish();
         (jobs.first().copied(), counts)
     }
@@ -456,7 +460,7 @@ mod tests {
     fn job_wider_than_the_grid_is_dropped_capped_or_refused() {
         let wide = |too_wide| {
             let mut cleaner = cleaner(Length::Run, 7, too_wide);
-            let result = cleaner.push(&RECORD, 3);
+            let result = cleaner.push(&RECORD, 3, PLACES);
             result.map(|()| cleaner.finish())
         };
         let (jobs, counts) = wide(TooWide::Drop).unwrap();
@@ -482,12 +486,16 @@ mod tests {
         let push_all = |order| {
             let mut cleaner = Cleaner::new(Length::Run, None, NonZeroU32::MIN, TooWide::Drop, order);
             for (index, submit) in (0..).zip(submits) {
-                cleaner.push(&Record { id: index, submit: submit * SECOND, ..RECORD }, 10 + index as u64)?;
+                let record = Record { id: index, submit: submit * SECOND, ..RECORD };
+                cleaner.push(&record, 10 + index as u64, PLACES)?;
             }
             Ok(cleaner.finish())
         };
         let fault: Fault = push_all(Order::Refuse).unwrap_err();
-        assert_eq!(fault, Fault::OutOfOrder { submit_secs: 40, previous_secs: 50, previous_line: 10 });
+        let (column, name) = (2, "submit time");
+        let expected =
+            Fault::OutOfOrder { column, name, submit_secs: 40, previous_secs: 50, previous_line: 10 };
+        assert_eq!(fault, expected);
         let (jobs, counts) = push_all(Order::Sort).unwrap();
         let order: Vec<_> = jobs.iter().map(|job| (job.id, job.submit.as_secs())).collect();
         assert_eq!(order, [(1, 0), (3, 0), (0, 10), (2, 20)]);
@@ -500,7 +508,7 @@ mod tests {
         let mut cleaner = Cleaner::new(Length::Run, None, size, TooWide::Drop, Order::Refuse);
         cleaner.nodes_from_header(10);
         assert_eq!(cleaner.nodes(), Some(4));
-        cleaner.push(&RECORD, 1).unwrap();
+        cleaner.push(&RECORD, 1, PLACES).unwrap();
         assert_eq!(cleaner.finish().0[0].width, 3, "8 processors on nodes of 3");
     }
 }

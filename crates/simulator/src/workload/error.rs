@@ -85,13 +85,15 @@ pub enum WorkloadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Fewer columns than the format has.
-    #[error("too few columns: field {} ({name}) is missing, {found} of {wanted} are there", found + 1)]
+    #[error("too few columns: field {column} ({name}) is missing, {found} of {wanted} are there")]
     TooFewColumns {
         /// Columns found.
         found: usize,
         /// Columns that the format asks for.
         wanted: usize,
-        /// The first field that is missing.
+        /// The first column that is missing and would be read, from 1.
+        column: usize,
+        /// That field's name.
         name: &'static str,
     },
     /// A field that should be a number is not.
@@ -124,9 +126,13 @@ pub enum Fault {
     },
     /// The job was submitted before the one above.
     #[error(
-        "field 2 (submit time): {submit_secs} is before {previous_secs} of line {previous_line}; `order = \"sort\"` sorts the jobs"
+        "field {column} ({name}): {submit_secs} is before {previous_secs} of line {previous_line}; `order = \"sort\"` sorts the jobs"
     )]
     OutOfOrder {
+        /// The column of submit times, from 1.
+        column: usize,
+        /// That field's name.
+        name: &'static str,
         /// Its submit time, seconds.
         submit_secs: i64,
         /// The largest submit time above, seconds.
@@ -139,7 +145,7 @@ pub enum Fault {
         "field {column} ({name}): job {id} wants {width} nodes, the grid has {nodes}; `too_wide = \"drop\"` or \"cap\" goes on"
     )]
     TooWide {
-        /// The column that gave the width.
+        /// The column that gave the width, from 1.
         column: usize,
         /// That field's name.
         name: &'static str,

@@ -28,6 +28,23 @@ pub(crate) struct Field<'a> {
     pub(crate) text: &'a [u8],
 }
 
+/// Where the fields stand that a job can be refused for after its line was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Places {
+    pub(crate) submit: Place,
+    pub(crate) allocated: Place,
+    pub(crate) requested_width: Place,
+}
+
+/// A column, whatever stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The column, from 1.
+    pub(crate) column: usize,
+    /// What the format calls it.
+    pub(crate) name: &'static str,
+}
+
 /// A column with a number in it.
 #[derive(Clone, Copy)]
 pub(crate) struct Number<'a> {

@@ -6,7 +6,7 @@
 
 use super::clean::Record;
 use super::error::Fault;
-use super::field::{Field, Number, split_blank};
+use super::field::{Field, Number, Place, Places, split_blank};
 use super::names::{Label, Names};
 
 /// What marks a comment.
@@ -53,6 +53,8 @@ const CPU_TIME: usize = 12;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     columns: [Option<usize>; FIELDS.len()],
+    /// Of the fields that a job can be refused for; made once, since it is handed on with every line.
+    places: Places,
     /// Columns there should be at least.
     wanted: usize,
     /// Columns there are at most.
@@ -62,7 +64,7 @@ pub(crate) struct Layout {
 impl Default for Layout {
     fn default() -> Layout {
         let columns = [0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 15, 5].map(Some);
-        Layout { columns, wanted: COLUMNS_MIN, known: COLUMNS }
+        Layout::new(columns, COLUMNS_MIN, COLUMNS)
     }
 }
 
@@ -88,7 +90,26 @@ impl Layout {
             return None;
         }
         let last_needed = columns[..=STATUS].iter().flatten().max()?;
-        Some(Layout { columns, wanted: last_needed + 1, known: names.len().max(COLUMNS) })
+        Some(Layout::new(columns, last_needed + 1, names.len().max(COLUMNS)))
+    }
+
+    fn new(columns: [Option<usize>; FIELDS.len()], wanted: usize, known: usize) -> Layout {
+        // A field without a column tells nothing, so that nothing is refused for it.
+        let place = |field: usize| {
+            let column = columns[field].map_or(0, |column| column + 1);
+            Place { column, name: FIELDS[field].0 }
+        };
+        let places = Places {
+            submit: place(SUBMIT),
+            allocated: place(ALLOCATED),
+            requested_width: place(REQUESTED_WIDTH),
+        };
+        Layout { columns, places, wanted, known }
+    }
+
+    /// Where the fields stand that a job can be refused for.
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
     }
 
     /// Reads the job of a line that is neither blank nor a comment.
@@ -110,10 +131,11 @@ impl Layout {
             }
         }
         if found < self.wanted {
-            let next = (0..FIELDS.len()).filter(|&field| self.columns[field].is_some_and(|c| c >= found));
-            let name =
-                next.min_by_key(|&field| self.columns[field]).map_or("column", |field| FIELDS[field].0);
-            return Err(Fault::TooFewColumns { found, wanted: self.wanted, name });
+            let fields = self.columns.iter().zip(FIELDS);
+            let missing = fields.filter_map(|(column, (name, ..))| Some((*column.as_ref()?, name)));
+            let next = missing.filter(|&(column, _)| column >= found).min();
+            let (column, name) = next.map_or((found + 1, "column"), |(column, name)| (column + 1, name));
+            return Err(Fault::TooFewColumns { found, wanted: self.wanted, column, name });
         }
 
         let field = |field: usize| {
@@ -154,6 +176,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::{TooWide, Trace};
 
     const GOOD: &str =
         "7\t1100000000\t5\t60\t4\t12.5\t-1\t8\t3600\t-1\t1\tuser12\tgroup3\tapp\tqueue0\tG1/site1/c1";
@@ -181,6 +204,11 @@ mod tests {
         assert_eq!(
             parse(&columns[..10].join("\t")).unwrap_err().to_string(),
             "too few columns: field 11 (Status) is missing, 10 of 11 are there"
+        );
+        assert_eq!(
+            parse(&columns[..6].join("\t")).unwrap_err().to_string(),
+            "too few columns: field 8 (ReqNProcs) is missing, 6 of 11 are there",
+            "the seventh is missing too, but is not read"
         );
     }
 
@@ -214,5 +242,37 @@ mod tests {
             parse(&GOOD.replace("12.5", "no")).unwrap_err().to_string(),
             "field 6 (UsedCPUTime): `no` is not a number"
         );
+    }
+
+    /// The archive's columns, and those of a comment that moves them.
+    #[test]
+    fn jobs_out_of_order_or_too_wide_are_refused_by_the_columns_of_the_layout() {
+        let nodes = std::num::NonZeroU32::new(4);
+        let refuse = Trace { too_wide: TooWide::Refuse, nodes, ..Trace::new("t.gwf") };
+        let told = |text: &str| refuse.read_from(text.as_bytes()).unwrap_err().to_string();
+        let archive =
+            |submit, procs, asked| format!("1\t{submit}\t0\t60\t{procs}\t9\t-1\t{asked}\t90\t-1\t1\n");
+        let moved = |submit, procs, asked| format!("{procs}\t60\t{submit}\t{asked}\t90\t1\n");
+        let names = "# NProcs\tRunTime\tSubmitTime\tReqNProcs\tReqTime\tJobID\n";
+
+        let early = told(&(archive(50, 1, 1) + &archive(40, 1, 1)));
+        assert!(early.starts_with("t.gwf:2: field 2 (SubmitTime): 40 is before 50 of line 1; "), "{early}");
+        let early = told(&(names.to_owned() + &moved(50, 1, 1) + &moved(40, 1, 1)));
+        assert!(early.starts_with("t.gwf:3: field 3 (SubmitTime): 40 is before 50 of line 2; "), "{early}");
+
+        let wide = told(&archive(50, 1, 8));
+        assert!(
+            wide.starts_with("t.gwf:1: field 8 (ReqNProcs): job 1 wants 8 nodes, the grid has 4; "),
+            "{wide}"
+        );
+        let wide = told(&archive(50, 9, -1));
+        assert!(
+            wide.starts_with("t.gwf:1: field 5 (NProcs): job 1 wants 9 nodes, the grid has 4; "),
+            "{wide}"
+        );
+        let wide = told(&(names.to_owned() + &moved(50, 1, 8)));
+        assert!(wide.starts_with("t.gwf:2: field 4 (ReqNProcs): job 1 wants 8 nodes, "), "{wide}");
+        let wide = told(&(names.to_owned() + &moved(50, 9, -1)));
+        assert!(wide.starts_with("t.gwf:2: field 1 (NProcs): job 1 wants 9 nodes, "), "{wide}");
     }
 }

@@ -10,6 +10,7 @@ use shoal_model::{Span, Time};
 use super::change::Change;
 use super::clean::{BadLines, Cleaner, Length, Order, Record, TooWide};
 use super::error::{Fault, WorkloadError};
+use super::field::Places;
 use super::generate::{AriaLike, Desktop, Grid5000Like, Lublin, Poisson, Uniform};
 use super::gwf::{self, Layout};
 use super::input::Lines;
@@ -204,7 +205,7 @@ impl Trace {
                 }
                 job => {
                     let record = swf::parse(job);
-                    self.take(record, lines, cleaner)?;
+                    self.take(record, lines, cleaner, &swf::PLACES)?;
                 }
             }
         }
@@ -231,7 +232,7 @@ impl Trace {
                 }
                 job => {
                     let record = layout.parse(job, names);
-                    self.take(record, lines, cleaner)?;
+                    self.take(record, lines, cleaner, layout.places())?;
                 }
             }
         }
@@ -245,9 +246,12 @@ impl Trace {
         record: Result<Record, Fault>,
         lines: &Lines<'_>,
         cleaner: &mut Cleaner,
+        places: &Places,
     ) -> Result<(), WorkloadError> {
         match (record, self.bad_lines) {
-            (Ok(record), _) => cleaner.push(&record, lines.number()).map_err(|fault| lines.fault(fault)),
+            (Ok(record), _) => {
+                cleaner.push(&record, lines.number(), places).map_err(|fault| lines.fault(fault))
+            }
             (Err(fault), BadLines::Drop) => {
                 cleaner.drop_line(lines.number(), &fault);
                 Ok(())

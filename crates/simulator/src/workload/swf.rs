@@ -5,7 +5,7 @@
 
 use super::clean::Record;
 use super::error::Fault;
-use super::field::{Decimal, Field, Number, split_blank, split_number};
+use super::field::{Decimal, Field, Number, Place, Places, split_blank, split_number};
 
 /// What marks a comment.
 pub(crate) const COMMENT: u8 = b';';
@@ -32,6 +32,13 @@ const NAMES: [&str; COLUMNS] = [
     "think time",
 ];
 
+/// Where the fields stand that a job can be refused for.
+pub(crate) const PLACES: Places = Places { submit: place(2), allocated: place(5), requested_width: place(8) };
+
+const fn place(column: usize) -> Place {
+    Place { column, name: NAMES[column - 1] }
+}
+
 /// Reads the job of a line that is neither blank nor a comment.
 pub(crate) fn parse(line: &[u8]) -> Result<Record, Fault> {
     let mut rest = line;
@@ -39,7 +46,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Record, Fault> {
     let mut values = [Decimal::default(); COLUMNS];
     for (index, name) in NAMES.into_iter().enumerate() {
         let Some((text, value)) = split_number(&mut rest) else {
-            return Err(Fault::TooFewColumns { found: index, wanted: COLUMNS, name });
+            return Err(Fault::TooFewColumns { found: index, wanted: COLUMNS, column: index + 1, name });
         };
         texts[index] = text;
         match value {

@@ -271,3 +271,6 @@ impl Asap {
         ctx.report(if self.config.give_up { Event::GiveUp { job, why } } else { Event::Stuck { job, why } });
     }
 }
+
+#[cfg(test)]
+mod tests;

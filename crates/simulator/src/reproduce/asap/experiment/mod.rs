@@ -157,3 +157,6 @@ fn of(runs: &[&Seen], figure: impl Fn(&Seen) -> f64) -> Vec<f64> {
 fn of_some(runs: &[&Seen], figure: impl Fn(&Seen) -> Option<f64>) -> Vec<f64> {
     runs.iter().filter_map(|seen| figure(seen)).collect()
 }
+
+#[cfg(test)]
+mod tests;
