@@ -45,7 +45,16 @@ fn lost(due: u64, width: u32, length: u64) -> Job {
 /// What was seen of jobs that come within so many hours.
 fn seen(hours: u64, jobs: Vec<Job>) -> Seen {
     let (span, bin) = (Span::from_hours(hours), Span::from_mins(HOUR));
-    Seen { nodes: SIZE.nodes, span, jobs, carried: Vec::new(), messages: 0, bin, inputs: 0 }
+    Seen {
+        nodes: SIZE.nodes,
+        span,
+        jobs,
+        carried: Vec::new(),
+        messages: 0,
+        bin,
+        inputs: 0,
+        stints: Vec::new(),
+    }
 }
 
 /// What was seen of one job that waits for so many minutes.
