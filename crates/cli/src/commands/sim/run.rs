@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde::Serialize;
 use shoal_protocols::node::Node;
 use shoal_simulator::checks::Watcher;
-use shoal_simulator::checks::sabotage::{DoubleBooking, HalfStarted, Planted, Saboteur};
+use shoal_simulator::checks::sabotage::{DoubleBooking, HalfStarted, Planted, Saboteur, SwallowedEnd};
 use shoal_simulator::grid::NodeLike;
 use shoal_simulator::measures::{Outcome, Summary};
 use shoal_simulator::report::{self, Folder};
@@ -67,6 +67,7 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
         None => asked.carry_out::<Node>(),
         Some(Planted::DoubleBooking) => asked.carry_out::<Saboteur<DoubleBooking>>(),
         Some(Planted::HalfStarted) => asked.carry_out::<Saboteur<HalfStarted>>(),
+        Some(Planted::SwallowedEnd) => asked.carry_out::<Saboteur<SwallowedEnd>>(),
     }?;
     let elapsed_s = begun.elapsed().as_secs_f64();
 
