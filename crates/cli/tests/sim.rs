@@ -622,7 +622,9 @@ fn trace_in_place_of_drawn_jobs_is_changed_as_they_were() {
 #[test]
 fn planted_faults_are_found_told_with_a_command_that_shows_them_again_and_nothing_is_written() {
     let home = home(SMALL);
-    for (fault, promise) in [("double-booking", "overbooked: "), ("half-started", "gang: ")] {
+    for (fault, promise) in
+        [("double-booking", "overbooked: "), ("half-started", "gang: "), ("swallowed-end", "accounted: ")]
+    {
         let run = |words: &[&str]| {
             let output = shoal(home.path(), words);
             let said = String::from_utf8(output.stderr).unwrap();

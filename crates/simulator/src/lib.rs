@@ -13,6 +13,7 @@ pub mod measures;
 pub mod network;
 pub mod plot;
 pub mod processes;
+pub mod replay;
 pub mod report;
 pub mod reproduce;
 pub mod run;

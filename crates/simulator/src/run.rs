@@ -23,7 +23,7 @@ use crate::workload::{TraceJob, Workload, WorkloadError};
 use crate::world::Sight;
 
 /// The time between two pauses.
-const STEP: Span = Span::from_mins(1);
+pub(crate) const STEP: Span = Span::from_mins(1);
 /// The hard limit of a job that names none; jobs of a workload all name one.
 const LIMIT_DEFAULT: Span = Span::from_hours(24);
 /// How long a job may go without being accepted before its user gives it up for lost.
@@ -44,6 +44,12 @@ pub trait Watch<P: NodeLike = Node> {
     /// All that was seen up to now has been shown; the grid stands still.
     fn pause(&mut self, grid: &mut Grid<P>, progress: Progress) -> Result<(), Violation> {
         let _ = (grid, progress);
+        Ok(())
+    }
+
+    /// The run is over and measured; whoever wants to see more may let the grid go on.
+    fn end(&mut self, grid: &mut Grid<P>, ending: &Ending) -> Result<(), Violation> {
+        let _ = (grid, ending);
         Ok(())
     }
 
@@ -68,6 +74,11 @@ impl<P: NodeLike, A: Watch<P>, B: Watch<P>> Watch<P> for (A, B) {
         self.1.pause(grid, progress)
     }
 
+    fn end(&mut self, grid: &mut Grid<P>, ending: &Ending) -> Result<(), Violation> {
+        self.0.end(grid, ending)?;
+        self.1.end(grid, ending)
+    }
+
     fn facts(&self) -> u64 {
         self.0.facts() + self.1.facts()
     }
@@ -86,6 +97,25 @@ pub struct Progress {
     pub jobs: usize,
 }
 
+/// How a run came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Every job that was accepted has ended.
+    AllEnded,
+    /// Jobs are left, and the run was no longer than asked for.
+    CutShort {
+        /// When the last of them may begin.
+        begin: Time,
+    },
+    /// Jobs are left, though they had all the time they should need.
+    OutOfTime {
+        /// When the last of them may begin.
+        begin: Time,
+    },
+    /// Jobs are left, of which some need more machines than are up and will do.
+    TooFewMachines,
+}
+
 /// A run, ready to begin.
 pub struct Run<P: NodeLike = Node> {
     grid: Grid<P>,
@@ -93,6 +123,8 @@ pub struct Run<P: NodeLike = Node> {
     jobs: Vec<(Time, Envelope)>,
     measures: Measures,
     until: Time,
+    /// Whether the scenario says until when.
+    cut: bool,
     bounds: Bounds,
 }
 
@@ -156,7 +188,8 @@ impl<P: NodeLike> Run<P> {
         let grid = grid.map_err(|error| at_its_field(scenario, error))?;
         let measures = Measures::new(scenario, &workload, zero, submissions);
         let bounds = Bounds::of(&scenario.commit, scenario.fsync);
-        Ok(Run { grid, seed: scenario.seed, jobs, measures, until, bounds })
+        let cut = scenario.length.is_some();
+        Ok(Run { grid, seed: scenario.seed, jobs, measures, until, cut, bounds })
     }
 
     /// All checkers, to watch this run; `replay` is the command that runs it again.
@@ -186,14 +219,36 @@ impl<P: NodeLike> Run<P> {
             let progress = Progress { now: next, until: self.until, ended, jobs: self.jobs.len() };
             watch.pause(&mut self.grid, progress)?;
             let all_in = submitted == self.jobs.len();
-            if next >= self.until || all_in && self.measures.open(next, ENTRY_PATIENCE) == 0 {
+            if next >= self.until || all_in && self.measures.open(next, ENTRY_PATIENCE).next().is_none() {
+                let ending = self.ending(next);
                 let world = self.grid.world();
                 let mut outcome = self.measures.sum_up(next, world.traffic(), world.handled());
+                watch.end(&mut self.grid, &ending)?;
                 outcome.summary.facts_checked = watch.facts();
                 return Ok(outcome);
             }
         }
     }
+
+    fn ending(&self, now: Time) -> Ending {
+        let open = || self.measures.open(now, ENTRY_PATIENCE).map(|place| self.jobs[place].1.job());
+        let Some(begin) = open().map(|job| job.begin.unwrap_or_default()).max() else {
+            return Ending::AllEnded;
+        };
+        match open().all(|job| will_do(&self.grid, job)) {
+            false => Ending::TooFewMachines,
+            true if self.cut => Ending::CutShort { begin },
+            true => Ending::OutOfTime { begin },
+        }
+    }
+}
+
+/// Whether there are as many machines up as the job needs that will do for it.
+fn will_do<P: NodeLike>(grid: &Grid<P>, job: &Job) -> bool {
+    let needs = Needs::of(job, LIMIT_DEFAULT);
+    let world = grid.look();
+    let fit = |node: &NodeId| world.is_up(*node) && mismatches(&needs, grid.machine(*node)).next().is_none();
+    world.nodes().filter(fit).take(job.nodes.get() as usize).count() == job.nodes.get() as usize
 }
 
 /// The jobs of a scenario as whoever knows everything gets them, in its slots. A job takes a core of each of its nodes,

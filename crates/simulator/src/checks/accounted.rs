@@ -158,6 +158,10 @@ impl Check for Accounted {
         }
         Ok(())
     }
+
+    fn ends_early(&self) -> bool {
+        false
+    }
 }
 
 /// The jobs that wait for jobs that nobody sees to any more, or for others that do.

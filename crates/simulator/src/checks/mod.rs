@@ -22,6 +22,7 @@
 //! or left for good is [`Exempt`], and so is what it left on other machines.
 
 pub mod accounted;
+mod aftermath;
 pub mod cancelled;
 pub mod denied;
 pub mod epochs;
@@ -72,6 +73,11 @@ pub trait Check: Send {
 
     /// Looks at all machines at the end, when everything should be at rest.
     fn end(&mut self, view: &View<'_>) -> Result<(), Broken>;
+
+    /// Whether it looks at the end no further than at what is long over: then jobs may still be on their way.
+    fn ends_early(&self) -> bool {
+        true
+    }
 }
 
 /// What every checker knows.
@@ -295,6 +301,12 @@ impl Checks {
     fn end(&mut self, view: &View<'_>) -> Result<(), (&'static str, Broken)> {
         self.look(view)?;
         self.each(|check| check.end(view))
+    }
+
+    /// The same while jobs are still on their way.
+    fn end_early(&mut self, view: &View<'_>) -> Result<(), (&'static str, Broken)> {
+        self.look(view)?;
+        self.each(|check| if check.ends_early() { check.end(view) } else { Ok(()) })
     }
 
     fn forget(&mut self, job: JobId) {

@@ -101,7 +101,7 @@ pub fn run_checked<P: NodeLike>(grid: &mut Grid<P>, checks: Checks, run: &Run) -
 }
 
 /// Whether nothing is left to do or to remember but how jobs have ended.
-fn at_rest<P: NodeLike>(grid: &Grid<P>) -> bool {
+pub(super) fn at_rest<P: NodeLike>(grid: &Grid<P>) -> bool {
     let world = grid.look();
     let ended = |node: &Node| node.owned().all(|(_, owned)| matches!(owned.phase(), Phase::Ended(_)));
     let is_end = |record: &Record| matches!(record, Record::Owned(owned) if owned.end.is_some());

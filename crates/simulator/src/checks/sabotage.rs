@@ -59,13 +59,15 @@ pub enum Planted {
     DoubleBooking,
     /// See [`HalfStarted`].
     HalfStarted,
+    /// See [`SwallowedEnd`].
+    SwallowedEnd,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 2] = [Planted::DoubleBooking, Planted::HalfStarted];
+    pub const ALL: [Planted; 3] = [Planted::DoubleBooking, Planted::HalfStarted, Planted::SwallowedEnd];
     /// Their names, in the same order.
-    pub const NAMES: [&str; 2] = ["double-booking", "half-started"];
+    pub const NAMES: [&str; 3] = ["double-booking", "half-started", "swallowed-end"];
 
     /// The fault of this name.
     pub fn named(name: &str) -> Option<Planted> {

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use shoal_model::{Machine, NodeId};
+use shoal_model::{Machine, NodeId, Time};
 use shoal_protocols::node::Node;
 
+use super::aftermath::Stir;
 use super::exempt::Exempt;
 use super::lasting::Lasting;
 use super::sabotage::{Plant, Saboteur};
 use super::{Bounds, Broken, Checks, Known, View, Violation, as_node};
 use crate::clock::Clock;
 use crate::grid::{Grid, NodeLike};
-use crate::run::{Progress, Watch};
+use crate::run::{Ending, Progress, Watch};
 use crate::world::Sight;
 
 /// The most machines that are looked at in one pause of a run; in a larger grid all have their turn.
@@ -26,8 +27,9 @@ pub struct Watcher {
     clocks: BTreeMap<NodeId, Clock>,
     exempt: Exempt,
     lasting: Lasting,
-    bounds: Bounds,
-    healed_from: shoal_model::Time,
+    pub(super) stir: Stir,
+    pub(super) bounds: Bounds,
+    pub(super) healed_from: Time,
     seed: u64,
     replay: String,
     facts: u64,
@@ -57,6 +59,7 @@ impl Watcher {
             clocks: grid.clocks(),
             exempt: Exempt::default(),
             lasting: Lasting::default(),
+            stir: Stir::default(),
             bounds,
             healed_from: grid.healed_from(),
             seed,
@@ -78,6 +81,7 @@ impl Watcher {
         self.news += 1;
         self.exempt.see(sight);
         self.lasting.see(sight);
+        self.stir.see(sight);
         let Watcher { checks, machines, clocks, exempt, bounds, healed_from, .. } = self;
         let known = Known { machines, clocks, exempt, bounds, healed_from: *healed_from };
         let found = checks.each(|check| check.see(sight, &known));
@@ -95,7 +99,7 @@ impl Watcher {
     }
 
     /// Shows the machines whose turn it is.
-    fn show_some<P: NodeLike>(&mut self, grid: &Grid<P>) -> Result<(), Violation> {
+    pub(crate) fn show_some<P: NodeLike>(&mut self, grid: &Grid<P>) -> Result<(), Violation> {
         let (all, from) = (grid.look().nodes().count(), self.turn);
         let count = std::mem::take(&mut self.news).clamp(LOOKED_AT_LEAST, LOOKED_AT_MOST);
         let to = (from + count).min(all);
@@ -103,7 +107,7 @@ impl Watcher {
         self.look(grid, from, to, Checks::look)
     }
 
-    fn look<P: NodeLike>(
+    pub(super) fn look<P: NodeLike>(
         &mut self,
         grid: &Grid<P>,
         from: usize,
@@ -137,6 +141,10 @@ impl Watch for Watcher {
         self.show_some(grid)
     }
 
+    fn end(&mut self, grid: &mut Grid, ending: &Ending) -> Result<(), Violation> {
+        self.see_out(grid, ending)
+    }
+
     fn facts(&self) -> u64 {
         self.facts
     }
@@ -150,6 +158,10 @@ impl<F: Plant> Watch<Saboteur<F>> for Watcher {
 
     fn pause(&mut self, grid: &mut Grid<Saboteur<F>>, _progress: Progress) -> Result<(), Violation> {
         self.show_some(grid)
+    }
+
+    fn end(&mut self, grid: &mut Grid<Saboteur<F>>, ending: &Ending) -> Result<(), Violation> {
+        self.see_out(grid, ending)
     }
 
     fn facts(&self) -> u64 {

@@ -137,10 +137,11 @@ impl Measures {
         self.ended
     }
 
-    /// How many jobs are still on their way; those are not that nobody has accepted for so long.
-    pub fn open(&self, now: Time, patience: Span) -> usize {
-        let lost = |job: &Watched| job.accepted.is_none() && job.submission.at + patience < now;
-        self.jobs.iter().filter(|job| job.end.is_none() && !lost(job)).count()
+    /// Which jobs are still on their way; those are not that nobody has accepted for so long.
+    pub fn open(&self, now: Time, patience: Span) -> impl Iterator<Item = usize> {
+        let lost = move |job: &Watched| job.accepted.is_none() && job.submission.at + patience < now;
+        let open = self.jobs.iter().enumerate().filter(move |(_, job)| job.end.is_none() && !lost(job));
+        open.map(|(place, _)| place)
     }
 
     /// The records and figures of a run that ended now.

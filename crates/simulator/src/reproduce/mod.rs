@@ -8,6 +8,7 @@
 //! interval of the mean by Student's t. Claims are judged by the means. The same seeds give the same bytes with any
 //! number of threads; how long things took stands apart.
 
+mod again;
 mod aria;
 mod asap;
 mod finding;

@@ -19,6 +19,7 @@ use shoal_protocols::node::config::Recipe;
 use crate::baseline::{Baseline, BaselineError, cent, flood};
 use crate::checks::Violation;
 use crate::grid::Grid;
+use crate::replay::Replay;
 use crate::reproduce::pool;
 use crate::run::{self, Run, Watch};
 use crate::scenario::{self, Overrides, Scenario};
@@ -57,8 +58,8 @@ struct Variant {
     /// Its value of each key.
     values: Vec<String>,
     by: Scheduler,
-    /// The scenario, by seed.
-    scenarios: Vec<Scenario>,
+    /// The scenario, by seed, and the command that runs it by itself.
+    scenarios: Vec<(Scenario, String)>,
 }
 
 /// Who decides where and when jobs run.
@@ -212,18 +213,19 @@ impl Study {
         for (values, by, overrides) in changed {
             let base = Scenario::load(file, &overrides)?;
             let seeded = |more: u64| {
-                let seed = Some(base.seed.wrapping_add(more));
-                Scenario::load(file, &Overrides { seed, ..overrides.clone() })
+                let seed = base.seed.wrapping_add(more);
+                let scenario = Scenario::load(file, &Overrides { seed: Some(seed), ..overrides.clone() })?;
+                Ok((scenario, replay(file, &overrides, seed)))
             };
-            let scenarios: Vec<Scenario> =
-                (0..u64::from(seeds.get())).map(seeded).collect::<Result<_, _>>()?;
+            let scenarios: Vec<(Scenario, String)> =
+                (0..u64::from(seeds.get())).map(seeded).collect::<Result<_, Error>>()?;
             // What can be wrong with a variant is found before the work; the jobs are thrown away again, to save memory.
             check(&base, by)?;
             first.get_or_insert(base);
             variants.push(Variant { values, by, scenarios });
         }
         let first = first.expect("there is at least one variant");
-        let seeds = variants[0].scenarios.iter().map(|scenario| scenario.seed).collect();
+        let seeds = variants[0].scenarios.iter().map(|(scenario, _)| scenario.seed).collect();
         Ok(Study { name: first.name, about: first.about, keys, seeds, variants, threads })
     }
 
@@ -235,11 +237,12 @@ impl Study {
             .collect();
         let weigh = |&(variant, _): &(usize, usize)| {
             let Variant { by, scenarios, .. } = &variants[variant];
-            if *by == Scheduler::Nodes { scenarios[0].nodes as f64 } else { 1.0 }
+            if *by == Scheduler::Nodes { scenarios[0].0.nodes as f64 } else { 1.0 }
         };
         let work = |&(variant, seed): &(usize, usize), so_far: &dyn Fn(f64)| {
             let Variant { by, scenarios, .. } = &variants[variant];
-            one(*by, &scenarios[seed], so_far)
+            let (scenario, replay) = &scenarios[seed];
+            one(*by, scenario, replay, so_far)
         };
         let mut made = pool::carry_out(&cases, threads, weigh, work, tell)?;
         let rows = variants.iter().enumerate().map(|(place, variant)| Row {
@@ -254,14 +257,19 @@ impl Study {
     }
 }
 
+/// The command that makes one run: only a sweep takes settings by name.
+fn replay(file: &Path, overrides: &Overrides, seed: u64) -> String {
+    let verb = if overrides.set.is_empty() { "run" } else { "sweep" };
+    let command = Replay::sim(verb).word(file.display()).over(overrides);
+    command.flag("--seed", Some(seed)).flag("--threads", Some(1)).to_string()
+}
+
 /// Makes one run.
-fn one(by: Scheduler, scenario: &Scenario, so_far: &dyn Fn(f64)) -> Result<Figures, Error> {
+fn one(by: Scheduler, scenario: &Scenario, replay: &str, so_far: &dyn Fn(f64)) -> Result<Figures, Error> {
     match by {
         Scheduler::Nodes => {
             let run: Run<Node> = Run::prepare(scenario, 1)?;
-            let changed =
-                format!("shoal sim run {}.toml --seed {}, as changed", scenario.name, scenario.seed);
-            let checkers = run.checkers(changed);
+            let checkers = run.checkers(replay.to_owned());
             Ok(Figures::of_run(&run.finish(&mut (Teller(so_far), checkers))?.summary))
         }
         Scheduler::Central(baseline) => {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::replay::{assert_is_command, value};
 
 const SCENARIO: &str = r#"
 about = "a few jobs on a few nodes"
@@ -117,4 +118,50 @@ fn what_makes_no_sense_is_said_before_anything_runs() {
     let nodes = format!("nodes={}", nodes.join(","));
     let many = said(sweep(&[&nodes, "overlay.cache=1,2,3,4,5,6,7", "overlay.walk=1,2,3,4,5,6,7,8"]).err());
     assert!(many.contains("at most 10000"), "{many}");
+}
+
+/// The commands of all runs, each of which must be one, and make the same run.
+fn commands(study: &Study) -> Vec<String> {
+    let mut commands = Vec::new();
+    for (scenario, command) in study.variants.iter().flat_map(|variant| &variant.scenarios) {
+        let words = assert_is_command(command);
+        let settings = words.iter().enumerate().filter(|(_, word)| *word == "--set");
+        let set = settings.map(|(at, _)| words[at + 1].parse::<Setting>().unwrap());
+        let overrides = Overrides {
+            recipe: value(&words, "--recipe").map(str::to_owned),
+            seed: value(&words, "--seed").map(|seed| seed.parse().unwrap()),
+            nodes: value(&words, "--nodes").map(|nodes| nodes.parse().unwrap()),
+            set: set.map(|setting| (setting.key, setting::in_toml(&setting.values[0]))).collect(),
+            ..Overrides::default()
+        };
+        let again = Scenario::load(Path::new(&words[3]), &overrides).unwrap();
+        assert_eq!(again.text, scenario.text, "{command}");
+        commands.push(command.replace(&words[3], "FILE"));
+    }
+    commands
+}
+
+#[test]
+fn every_run_of_a_comparison_has_a_command_that_makes_it_again() {
+    let (_folder, file) = scenario();
+    let overrides = Overrides { nodes: Some(9), ..Overrides::default() };
+    let study = Study::compare(&file, &overrides, &["asap".to_owned()], seeds(2), 1).unwrap();
+    let usual = "shoal sim run FILE --recipe asap --nodes 9 --seed";
+    assert_eq!(commands(&study), [format!("{usual} 1 --threads 1"), format!("{usual} 2 --threads 1")]);
+}
+
+#[test]
+fn every_run_of_a_sweep_has_a_command_that_makes_it_again() {
+    let (_folder, file) = scenario();
+    let settings: Vec<Setting> =
+        ["overlay.cache=3,5", "start=graph", "machines=[{ share = 1, capacity = { cores = 2 } }]"]
+            .map(|setting| setting.parse().unwrap())
+            .into();
+    let study = Study::sweep(&file, &Overrides::default(), &settings, seeds(1), 1).unwrap();
+    let commands = commands(&study);
+    assert_eq!(commands.len(), 2);
+    assert!(
+        commands[0].starts_with("shoal sim sweep FILE --set overlay.cache=3 --set 'start="),
+        "{commands:?}"
+    );
 }

@@ -48,13 +48,4 @@ impl Reading {
             ..overrides
         }
     }
-
-    /// The same as words of a command line.
-    pub fn words(&self) -> Vec<(&'static str, Option<String>)> {
-        let length = self.length.map(|length| match length {
-            JobLength::Run => "run".to_owned(),
-            JobLength::Requested => "requested".to_owned(),
-        });
-        vec![("--trace", self.trace.as_ref().map(|path| path.display().to_string())), ("--length", length)]
-    }
 }

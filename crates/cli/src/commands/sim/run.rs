@@ -6,9 +6,10 @@ use std::time::Instant;
 use serde::Serialize;
 use shoal_protocols::node::Node;
 use shoal_simulator::checks::Watcher;
-use shoal_simulator::checks::sabotage::{DoubleBooking, HalfStarted, Planted, Saboteur};
+use shoal_simulator::checks::sabotage::{DoubleBooking, HalfStarted, Planted, Saboteur, SwallowedEnd};
 use shoal_simulator::grid::NodeLike;
 use shoal_simulator::measures::{Outcome, Summary};
+use shoal_simulator::replay::Replay;
 use shoal_simulator::report::{self, Folder};
 use shoal_simulator::run::{Run, Watch};
 use shoal_simulator::scenario::{Overrides, Scenario};
@@ -57,9 +58,10 @@ struct Printed<'a> {
 
 /// Runs a scenario.
 pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
-    let replay = replay(&arguments);
     let Arguments { scenario, reading, recipe, nodes, seed, faults, threads, planted, place } = arguments;
     let overrides = reading.over(Overrides { nodes, recipe, seed, faults, ..Overrides::default() });
+    let replay =
+        Replay::sim("run").word(scenario.display()).over(&overrides).flag("--planted", planted.as_ref());
     let scenario = Scenario::load(&scenario, &overrides)?;
     let asked = Asked { scenario: &scenario, threads: threads.into(), place, replay };
     let begun = Instant::now();
@@ -67,6 +69,7 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
         None => asked.carry_out::<Node>(),
         Some(Planted::DoubleBooking) => asked.carry_out::<Saboteur<DoubleBooking>>(),
         Some(Planted::HalfStarted) => asked.carry_out::<Saboteur<HalfStarted>>(),
+        Some(Planted::SwallowedEnd) => asked.carry_out::<Saboteur<SwallowedEnd>>(),
     }?;
     let elapsed_s = begun.elapsed().as_secs_f64();
 
@@ -87,7 +90,7 @@ struct Asked<'a> {
     scenario: &'a Scenario,
     threads: usize,
     place: Place,
-    replay: String,
+    replay: Replay,
 }
 
 impl Asked<'_> {
@@ -100,7 +103,7 @@ impl Asked<'_> {
         let run: Run<N> = Run::prepare(scenario, threads)?;
         let folder = place.folder(&scenario.name)?;
         let bar = Bar::new();
-        let checkers = run.checkers(format!("{replay} --seed {}", scenario.seed));
+        let checkers = run.checkers(replay.flag("--seed", Some(scenario.seed)).to_string());
         let outcome = run.finish(&mut (bar.clone(), checkers));
         bar.clear();
         let outcome = outcome.map_err(|violation| {
@@ -108,33 +111,6 @@ impl Asked<'_> {
         })?;
         Ok((folder, outcome))
     }
-}
-
-/// The command that runs the same again, but for its seed, which the scenario may say.
-fn replay(arguments: &Arguments) -> String {
-    let Arguments { scenario, reading, recipe, nodes, faults, planted, .. } = arguments;
-    let mut words = vec!["shoal sim run".to_owned(), quoted(&scenario.display().to_string())];
-    let mut add = |name: &str, value: Option<String>| {
-        words.extend(value.map(|value| format!("{name} {}", quoted(&value))));
-    };
-    for (name, value) in reading.words() {
-        add(name, value);
-    }
-    add("--recipe", recipe.clone());
-    add("--nodes", nodes.map(|nodes| nodes.to_string()));
-    add("--faults", faults.clone());
-    add("--planted", planted.clone());
-    words.extend(reading.drop_bad_lines.then(|| "--drop-bad-lines".to_owned()));
-    words.join(" ")
-}
-
-/// A word as a shell takes it for one.
-fn quoted(word: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./+:=@%".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn table(summary: &Summary) -> Table {

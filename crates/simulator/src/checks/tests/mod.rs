@@ -1,4 +1,5 @@
 //! Planted faults are found by the checker that is meant to, and honest runs break no promise.
 
+mod ending;
 mod planted;
 mod storms;

@@ -16,7 +16,8 @@ use crate::checks::Violation;
 use crate::faults;
 use crate::grid::Grid;
 use crate::measures::State;
-use crate::reproduce::{Error, Settings};
+use crate::reproduce::again::Again;
+use crate::reproduce::{Error, Paper, Settings};
 use crate::run::{Progress, Run, Watch};
 use crate::scenario::Scenario;
 use crate::world::Traffic;
@@ -31,6 +32,7 @@ pub struct Plan {
     pub cases: Vec<Case>,
     pub about: Vec<(String, String)>,
     trace: Option<PathBuf>,
+    again: Again,
 }
 
 impl Plan {
@@ -42,7 +44,8 @@ impl Plan {
         let cases: BTreeSet<Case> = experiments.iter().flat_map(|one| one.cases(&size, wanted)).collect();
         let cases: Vec<Case> = cases.into_iter().collect();
         let trace = settings.trace.clone();
-        let mut plan = Plan { size, experiments, cases, about: Vec::new(), trace };
+        let again = Again::new(Paper::Aria, settings, wanted);
+        let mut plan = Plan { size, experiments, cases, about: Vec::new(), trace, again };
         let Size { name, nodes, jobs, seeds, seeds_beside, .. } = size;
         let runs = plan.cases.len();
         plan.about.push(("size".to_owned(), format!("{name}: {nodes} nodes, {jobs} jobs, {runs} runs")));
@@ -88,8 +91,7 @@ impl Plan {
         }
         let deadlines: Vec<Option<Time>> = workload.profiles.iter().map(|profile| profile.deadline).collect();
         let run: Run<Node> = Run::with_jobs(&scenario, workload, 1)?;
-        let replay = format!("shoal sim reproduce aria ({case})");
-        let checkers = run.checkers(replay);
+        let checkers = run.checkers(self.replay(case));
         let ledger = Ledger { traffic: BTreeMap::new(), so_far };
         let mut watch = (ledger, checkers);
         let outcome = run.finish(&mut watch)?;
@@ -104,6 +106,15 @@ impl Plan {
         });
         let (jobs, inputs) = (jobs.collect(), outcome.summary.inputs);
         Ok(Seen { nodes, joined, jobs, traffic: watch.0.traffic, inputs })
+    }
+
+    /// The command that makes a run again.
+    pub fn replay(&self, case: &Case) -> String {
+        let finds = |id: &'static str| {
+            let mut finding = self.experiments.iter().filter(|one| one.finds(id));
+            finding.any(|one| one.cases(&self.size, &[id]).contains(case))
+        };
+        self.again.command(case.seed, finds)
     }
 
     fn scenario(&self, case: &Case) -> Result<Scenario, Error> {

@@ -19,7 +19,8 @@ use crate::grid::Grid;
 use crate::measures::State;
 use crate::plot;
 use crate::report::run::gantt;
-use crate::reproduce::{Error, Settings};
+use crate::reproduce::again::Again;
+use crate::reproduce::{Error, Paper, Settings};
 use crate::run::{Progress, Run, Watch};
 use crate::scenario::{Library, Scenario};
 use crate::workload::{Length, Piece, Source, TooWide, Trace, Window, Workload};
@@ -41,6 +42,7 @@ pub struct Plan {
     pub cases: Vec<Case>,
     pub about: Vec<(String, String)>,
     trace: Option<PathBuf>,
+    again: Again,
 }
 
 impl Plan {
@@ -51,7 +53,9 @@ impl Plan {
             Experiment::ALL.into_iter().filter(|one| wanted.iter().any(|id| one.finds(id))).collect();
         let cases: BTreeSet<Case> = experiments.iter().flat_map(|one| one.cases(&size)).collect();
         let cases: Vec<Case> = cases.into_iter().collect();
-        let mut plan = Plan { size, experiments, cases, about: Vec::new(), trace: settings.trace.clone() };
+        let again = Again::new(Paper::Asap, settings, wanted);
+        let trace = settings.trace.clone();
+        let mut plan = Plan { size, experiments, cases, about: Vec::new(), trace, again };
         plan.look_at_jobs()?;
         Ok(plan)
     }
@@ -102,6 +106,13 @@ impl Plan {
         }
     }
 
+    /// The command that makes a run again.
+    pub fn replay(&self, case: &Case) -> String {
+        let needs_it = |one: &Experiment| one.cases(&self.size).contains(case);
+        let experiments: Vec<Experiment> = self.experiments.iter().copied().filter(needs_it).collect();
+        self.again.command(case.seed, |id| experiments.iter().any(|one| one.finds(id)))
+    }
+
     fn simulate(
         &self,
         case: &Case,
@@ -118,7 +129,7 @@ impl Plan {
             Jobs::Original | Jobs::Compressed | Jobs::Narrow | Jobs::Spread(_) => bin,
         };
         let ledger = Ledger { zero, border, carried: Vec::new(), last: Tally::default(), so_far };
-        let checkers = run.checkers(format!("shoal sim reproduce asap --threads 1 ({case:?})"));
+        let checkers = run.checkers(self.replay(case));
         let mut watch = (ledger, checkers);
         let outcome = run.finish(&mut watch)?;
         let (ledger, _) = watch;
