@@ -57,7 +57,7 @@ fn carelessly<F: Plant>(changes: &str) -> Outcome {
 /// The fault is found at the end by this checker in these words, and before that by nobody.
 fn found_at_the_end<F: Plant>(check: &str, words: &str) {
     carelessly::<F>("");
-    let violation = watched::<F>("").err().expect("the fault is found");
+    let Err(violation) = watched::<F>("") else { panic!("the fault is not found") };
     assert_eq!(violation.check, check, "{violation}");
     assert!(violation.broken.what.contains(words), "{violation}");
 }
@@ -85,7 +85,7 @@ fn run_that_was_cut_short_may_leave_jobs_behind() {
 
 #[test]
 fn run_as_long_as_asked_for_in_which_nothing_has_run_for_hours_leaves_no_job_behind() {
-    let violation = watched::<SwallowedEnd>("length = \"4h\"").err().expect("the fault is found");
+    let Err(violation) = watched::<SwallowedEnd>("length = \"4h\"") else { panic!("the fault is not found") };
     assert!(violation.broken.what.contains("has not ended"), "{violation}");
     assert!(watched::<Honest>("length = \"4h\"").is_ok());
 }

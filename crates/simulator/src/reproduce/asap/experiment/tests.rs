@@ -232,7 +232,7 @@ fn table1(differs: impl Fn(Piece, Policy, Tries) -> Option<(u64, Job)>) -> Verdi
 fn push_is_cheapest_if_both_days_are_in_order_and_only_poll_fails() {
     assert_eq!(table1(|_, _, _| None).figure("claim/push_cheapest"), (2.0, true));
     let found = job(0, 1, HOUR, 0);
-    let wrong: [(&str, Piece, Policy, Tries, (u64, Job)); 6] = [
+    let wrong = [
         ("pull is as cheap on one day", Piece::Busiest, Policy::Pull, Tries::Several, (100, found)),
         ("and on the other", Piece::Median, Policy::Pull, Tries::Several, (100, found)),
         ("poll is cheaper than pull", Piece::Median, Policy::Poll, Tries::Several, (150, found)),
