@@ -13,6 +13,7 @@
 //! [[machines]]                    # dealt out in turn
 //! share = 3
 //! capacity = { cores = 4 }
+//! speed = 1.5                     # beside the baseline, which is 1: see below
 //!
 //! [network]
 //! latency = { model = "uniform", min_ms = 10, max_ms = 200 }
@@ -23,6 +24,9 @@
 //! [slots]                         # time is cut: jobs are as long as whole slots, and due when one begins
 //! length = "60s"
 //! ```
+//!
+//! What jobs say to take on the baseline machine (those of the workloads `aria` and `desktop`) takes that divided by a
+//! machine's speed. Jobs that only ask for time take as long on any machine: they were measured, or drawn, as they are.
 //!
 //! A trace in the place of drawn jobs is changed as those were. Whatever is wrong is said in one line that names file,
 //! line, column, field and what would be right. Files that a scenario names are looked for beside the scenario that names

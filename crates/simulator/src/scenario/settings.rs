@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use shoal_model::machine::Labels;
+use shoal_model::machine::{Labels, Speed};
 use shoal_model::units::SpanText;
 use shoal_model::{Architecture, Machine, Name, Resources, Span, System, Thousandths};
 use shoal_protocols::commit::two_phase;
@@ -90,6 +90,8 @@ struct Kind {
     share: u32,
     #[serde(default = "one_core")]
     capacity: Resources,
+    #[serde(default)]
+    speed: Speed,
     architecture: Option<Architecture>,
     system: Option<System>,
     organisation: Option<Name>,
@@ -377,7 +379,7 @@ fn machines(kinds: Vec<Kind>, places: &Places) -> Result<Vec<Machine>, Error> {
     let mut machines = Vec::new();
     for (number, kind) in kinds.into_iter().enumerate() {
         let field = |name: &str| format!("machines.{number}.{name}");
-        let Kind { share, capacity, architecture, system, organisation, labels, refuses } = kind;
+        let Kind { share, capacity, speed, architecture, system, organisation, labels, refuses } = kind;
         if share == 0 || share > SHARE_MAX {
             return Err(places.error(&field("share"), format!("must be 1 to {SHARE_MAX}, not {share}")));
         }
@@ -386,6 +388,7 @@ fn machines(kinds: Vec<Kind>, places: &Places) -> Result<Vec<Machine>, Error> {
         }
         let base = Machine::with_capacity(capacity);
         let machine = Machine {
+            speed,
             architecture: architecture.unwrap_or_else(|| base.architecture.clone()),
             system: system.unwrap_or_else(|| base.system.clone()),
             organisation,

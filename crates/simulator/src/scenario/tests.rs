@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::faults::Preset;
+use crate::measures::Record;
 use crate::network::latency;
 use crate::run::Run;
 use crate::workload::BadLines;
@@ -70,6 +71,7 @@ fn unknown_keys_are_refused_with_the_nearest_known_one() {
             "recipe = { name = \"sample\", wait = 1 }",
             "s.toml:1:29: recipe.wait: unknown key; did you mean `wait_ms`?",
         ),
+        ("machines = [{ sped = 2 }]", "s.toml:1:15: machines.0.sped: unknown key; did you mean `speed`?"),
     ];
     for (line, expected) in cases {
         assert_eq!(refused(line), expected);
@@ -147,6 +149,41 @@ fn grids_that_cannot_be_are_refused() {
     assert_eq!(error, "s.toml:1:15: machines.0.share: must be 1 to 1000, not 0");
     let error = refused("machines = [{ capacity = { memory = \"1GiB\" } }]");
     assert!(error.starts_with("s.toml:1:15: machines.0.capacity: has no core"), "{error}");
+    let error = refused("machines = [{ speed = 0 }]");
+    assert!(error.starts_with("s.toml:1:15: machines.0.speed: a speed of 0: expected"), "{error}");
+}
+
+#[test]
+fn machines_have_the_speed_they_are_given_and_that_of_the_baseline_if_none() {
+    let scenario =
+        read(&format!("machines = [{{ speed = 1.5 }}, {{ share = 2 }}, {{ speed = 2 }}]\n{SMALL}"));
+    let speeds: Vec<u32> =
+        scenario.unwrap().machines.iter().map(|machine| machine.speed.thousandths()).collect();
+    assert_eq!(speeds, [1_500, 1_000, 1_000, 2_000]);
+}
+
+/// How long the jobs of these took, in order, on machines of this speed.
+fn took(workload: &str, speed: &str) -> Vec<Span> {
+    let scenario = read(&format!(
+        "nodes = 8\nrecipe = \"aria\"\nmachines = [{{ speed = {speed} }}]\n[workload]\n{workload}\n"
+    ));
+    let outcome = Run::<Node>::prepare(&scenario.unwrap(), 1).unwrap().finish(&mut ()).unwrap();
+    let times = |job: &Record| job.start.zip(job.finish).unwrap_or_else(|| panic!("{job:?}"));
+    outcome.jobs.iter().map(times).map(|(start, finish)| finish.since(start)).collect()
+}
+
+#[test]
+fn work_takes_half_as_long_on_a_machine_of_twice_the_speed_and_commands_take_as_long_as_they_say() {
+    let work = "kind = \"desktop\"\njobs = 6\ngap_secs = 60\nratio = 0";
+    let (usual, fast) = (took(work, "1"), took(work, "2"));
+    assert_eq!(usual.len(), 6);
+    for (usual, fast) in usual.into_iter().zip(fast) {
+        assert!(usual > Span::from_mins(29), "{usual}");
+        assert!((fast * 2).saturating_sub(usual) <= Span::from_micros(1), "{usual}, {fast}");
+        assert!(usual <= fast * 2, "{usual}, {fast}");
+    }
+    let commands = "kind = \"uniform\"\njobs = 6\ngap_secs = [0, 20]\nwidth = [1, 1]\nlength_secs = [30, 60]";
+    assert_eq!(took(commands, "1"), took(commands, "2"));
 }
 
 #[test]
