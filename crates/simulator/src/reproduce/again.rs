@@ -47,7 +47,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fmt::Debug;
 
-    use super::super::{aria, asap, wanted};
+    use super::super::{aria, asap, proactive, tri_pronged, wanted};
     use super::*;
     use crate::replay::{assert_is_command, value};
 
@@ -95,6 +95,15 @@ mod tests {
         });
         is_made_again(Paper::Aria, |settings, wanted| {
             let plan = aria::Plan::new(settings, wanted).expect("a plan");
+            plan.cases.iter().map(|case| (*case, plan.replay(case))).collect()
+        });
+        is_made_again(Paper::TriPronged, |settings, wanted| {
+            let plan = tri_pronged::Plan::new(settings, wanted).expect("a plan");
+            let beyond = plan.beyond.cases.iter().map(|case| (format!("{case:?}"), plan.beyond.replay(case)));
+            plan.cases.iter().map(|case| (format!("{case:?}"), plan.replay(case))).chain(beyond).collect()
+        });
+        is_made_again(Paper::Proactive, |settings, wanted| {
+            let plan = proactive::Plan::new(settings, wanted).expect("a plan");
             plan.cases.iter().map(|case| (*case, plan.replay(case))).collect()
         });
     }

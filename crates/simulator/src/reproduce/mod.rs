@@ -20,6 +20,7 @@ mod sheet;
 mod shelf;
 pub mod statistics;
 mod tri_pronged;
+mod watched;
 mod write;
 
 use std::fmt;

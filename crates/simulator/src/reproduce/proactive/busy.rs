@@ -47,6 +47,7 @@ impl Plan {
         (nodes, wanted): (u32, u32),
         (percent, aim): (u8, Aim),
         way: Way,
+        replay: String,
         so_far: &dyn Fn(f64),
     ) -> Result<Seen, Error> {
         let (variant, alpha) = way.variant().unwrap_or((Variant::Basic, 1));
@@ -54,25 +55,25 @@ impl Plan {
         // Nodes run their own jobs: they stand first among the candidates.
         recipe.include_self = true;
         let machines: Vec<Machine> = (1..=u64::from(nodes)).map(|node| self.machine(node)).collect();
-        let mut grid = self.grid(nodes, recipe, machines)?;
+        let mut watched = self.grid(nodes, recipe, machines, replay)?;
         for node in 1..=nodes {
-            self.give_jobs(&mut grid, node, percent);
+            self.give_jobs(&mut watched.grid, node, percent);
         }
         let mut seen = Seen::default();
         for query in 0..self.queries {
             let at = SETTLE + APART * u64::from(query);
-            grid.world().run_before(at);
+            watched.run_before(at)?;
             let (entry, mut luck) = self.entry(query, nodes);
             let to = NodeId(luck.random_range(1..=u64::from(nodes)));
             so_far(f64::from(query) / f64::from(self.queries));
             if query == 0 {
-                seen.booked = booked(&grid, self.booked_until());
+                seen.booked = booked(&watched.grid, self.booked_until());
             }
             if query + 1 == self.queries {
-                seen.booked_at_last = booked(&grid, self.booked_until());
+                seen.booked_at_last = booked(&watched.grid, self.booked_until());
             }
             if way == Way::Central {
-                seen.centrals.push(self.knowing_all(&grid, aim, at, wanted, to)?);
+                seen.centrals.push(self.knowing_all(&watched.grid, aim, at, wanted, to)?);
                 continue;
             }
             let job = Job {
@@ -82,18 +83,19 @@ impl Plan {
                 begin: Some(at + AHEAD),
                 ..command_taking(SPAN)
             };
-            let job = grid.submit(at, entry, envelope(job, query));
+            let job = watched.grid.submit(at, entry, envelope(job, query));
             let mut costs = Vec::new();
             let mut looked = at;
             while looked < at + QUERY && costs.len() < usize::from(ITERATIONS) {
                 looked += Span::from_secs(1);
-                grid.world().run_before(looked);
-                costs = course(&grid, &(entry, job));
+                watched.run_before(looked)?;
+                costs = course(&watched.grid, &(entry, job));
             }
-            grid.cancel(looked, entry, job);
+            watched.grid.cancel(looked, entry, job);
             seen.courses.push(costs);
         }
-        seen.inputs = grid.look().handled();
+        watched.end()?;
+        seen.inputs = watched.grid.look().handled();
         Ok(seen)
     }
 
@@ -228,7 +230,7 @@ mod tests {
         };
         let plan = Plan::new(&settings, &[]).unwrap();
         let booked = [Way::Central, Way::Basic(2), Way::Proactive(2)].map(|way| {
-            let seen = plan.busy((50, 4), (30, Aim::Near), way, &|_| {}).unwrap();
+            let seen = plan.busy((50, 4), (30, Aim::Near), way, String::new(), &|_| {}).unwrap();
             assert!(way == Way::Central || seen.courses.iter().all(|course| !course.is_empty()), "{seen:?}");
             (seen.booked, seen.booked_at_last)
         });

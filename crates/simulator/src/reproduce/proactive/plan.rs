@@ -12,7 +12,8 @@ use super::judge::{PAPER, name};
 use super::run::Pace;
 use super::stage::ITERATIONS;
 use crate::network::{self, Network, latency};
-use crate::reproduce::{Error, Settings};
+use crate::reproduce::again::Again;
+use crate::reproduce::{Error, Paper, Settings};
 use crate::workload::WorkloadError;
 
 /// The nodes of a grid at most in a test of the frame.
@@ -32,6 +33,7 @@ pub struct Plan {
     pub(super) seed: u64,
     pub(super) genetic: genetic::Config,
     latency: latency::Config,
+    again: Again,
 }
 
 /// Whether an id is about several numbers of candidates.
@@ -43,6 +45,27 @@ fn is_swept(id: &str) -> bool {
 fn needs(id: &str, size: (u32, u32)) -> bool {
     let names = |size| id.split('/').any(|part| part == name(size));
     if is_swept(id) { size == SWEPT } else { names(size) || !SIZES.into_iter().any(names) }
+}
+
+/// The ids that are about the paper itself.
+fn of_paper(wanted: &[&'static str]) -> impl Iterator<Item = &'static str> {
+    wanted.iter().copied().filter(|id| !Experiment::ALL.iter().any(|one| one.finds(id)))
+}
+
+/// The runs that these ids need. Each is made once, whoever needs it.
+fn cases(wanted: &[&'static str]) -> BTreeSet<Case> {
+    let experiments = Experiment::ALL.into_iter().filter(|one| wanted.iter().any(|id| one.finds(id)));
+    let mut cases: BTreeSet<Case> = experiments.flat_map(Experiment::cases).collect();
+    let scene = Scene::Paper;
+    for size in SIZES.into_iter().filter(|&size| of_paper(wanted).any(|id| needs(id, size))) {
+        let ways = [Way::Central, Way::Basic(PAPER), Way::Proactive(PAPER)];
+        cases.extend(ways.map(|way| Case { size, scene, way }));
+    }
+    if of_paper(wanted).any(is_swept) {
+        let ways = ALPHAS.into_iter().flat_map(|alpha| [Way::Basic(alpha), Way::Proactive(alpha)]);
+        cases.extend(ways.map(|way| Case { size: SWEPT, scene, way }));
+    }
+    cases
 }
 
 impl Plan {
@@ -77,18 +100,7 @@ impl Plan {
         };
         let experiments: Vec<Experiment> =
             Experiment::ALL.into_iter().filter(|one| wanted.iter().any(|id| one.finds(id))).collect();
-        let of_paper = || wanted.iter().filter(|id| !Experiment::ALL.iter().any(|one| one.finds(id)));
-        // Each run is made once, whoever needs it.
-        let mut cases: BTreeSet<Case> = experiments.iter().flat_map(|one| one.cases()).collect();
-        let scene = Scene::Paper;
-        for size in SIZES.into_iter().filter(|&size| of_paper().any(|id| needs(id, size))) {
-            let ways = [Way::Central, Way::Basic(PAPER), Way::Proactive(PAPER)];
-            cases.extend(ways.map(|way| Case { size, scene, way }));
-        }
-        if of_paper().any(|id| is_swept(id)) {
-            let ways = ALPHAS.into_iter().flat_map(|alpha| [Way::Basic(alpha), Way::Proactive(alpha)]);
-            cases.extend(ways.map(|way| Case { size: SWEPT, scene, way }));
-        }
+        let of_paper = of_paper(wanted).next().is_some();
         let hosts = settings.hosts.as_ref().map_or_else(
             || {
                 "made up: 60 sites in a square of 100 ms, nodes about them with a deviation of 4 ms"
@@ -106,8 +118,8 @@ impl Plan {
         };
         let genetic = if settings.tiny { small } else { genetic::Config::default() };
         let mut plan = Plan {
-            cases: cases.into_iter().collect(),
-            of_paper: of_paper().next().is_some(),
+            cases: cases(wanted).into_iter().collect(),
+            of_paper,
             experiments,
             about: Vec::new(),
             smaller,
@@ -116,6 +128,7 @@ impl Plan {
             seed: 1,
             genetic,
             latency,
+            again: Again::new(Paper::Proactive, settings, wanted),
         };
         // A file that makes no sense is told before anything runs.
         let sizes: BTreeSet<(u32, u32)> = plan.cases.iter().map(|case| case.size).collect();
@@ -170,11 +183,18 @@ impl Plan {
         ((nodes / self.smaller).min(self.nodes_max), wanted / self.smaller.min(4))
     }
 
+    /// The command that makes a run again, with all its queries.
+    pub fn replay(&self, case: &Case) -> String {
+        self.again.command(self.queries.into(), |id| cases(&[id]).contains(case))
+    }
+
     /// Makes a run.
     pub fn make(&self, case: &Case, so_far: &dyn Fn(f64)) -> Result<Seen, Error> {
         let size = self.run_size(case.size);
         let pace = match case.scene {
-            Scene::Busy(percent, aim) => return self.busy(size, (percent, aim), case.way, so_far),
+            Scene::Busy(percent, aim) => {
+                return self.busy(size, (percent, aim), case.way, self.replay(case), so_far);
+            }
             Scene::Often(iterations, manner) => Some(Pace { iterations, manner }),
             Scene::Paper => None,
         };
@@ -186,6 +206,6 @@ impl Plan {
             let found = central::closest(&places, wanted as usize, self.seed);
             return Ok(Seen { central: Some(found), ..Seen::default() });
         };
-        self.at_once(size, variant, pace, so_far)
+        self.at_once(size, variant, pace, self.replay(case), so_far)
     }
 }

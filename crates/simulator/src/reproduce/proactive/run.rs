@@ -53,6 +53,7 @@ impl Plan {
         (nodes, wanted): (u32, u32),
         (variant, alpha): (Variant, u8),
         pace: Option<Pace>,
+        replay: String,
         so_far: &dyn Fn(f64),
     ) -> Result<Seen, Error> {
         let mut recipe = self.recipe(variant, alpha, &[Kind::Coordinates]);
@@ -63,14 +64,15 @@ impl Plan {
                 Manner::AtOnce => iterations,
             };
         }
-        let mut grid = self.grid(nodes, recipe, vec![Machine::with_capacity(Resources::cores(1))])?;
-        grid.world().run_before(SETTLE - Span::from_secs(100));
+        let machines = vec![Machine::with_capacity(Resources::cores(1))];
+        let mut watched = self.grid(nodes, recipe, machines, replay)?;
+        watched.run_before(SETTLE - Span::from_secs(100))?;
         so_far(0.2);
-        let before = sent(&grid, &OVERLAY).1;
-        grid.world().run_before(SETTLE);
-        let bytes = (sent(&grid, &OVERLAY).1 - before) as f64 / 10.0 / f64::from(nodes);
-        let (searched, committed) = (sent(&grid, &SEARCH).0, sent(&grid, &COMMITS).0);
-        let queries = self.ask(&mut grid, nodes, wanted);
+        let before = sent(&watched.grid, &OVERLAY).1;
+        watched.run_before(SETTLE)?;
+        let bytes = (sent(&watched.grid, &OVERLAY).1 - before) as f64 / 10.0 / f64::from(nodes);
+        let (searched, committed) = (sent(&watched.grid, &SEARCH).0, sent(&watched.grid, &COMMITS).0);
+        let queries = self.ask(&mut watched.grid, nodes, wanted);
         let end = SETTLE + QUERY;
         let each = usize::from(recipe.iterations);
         let step = if pace.is_some() { LOOK } else { Span::from_secs(10) };
@@ -79,8 +81,8 @@ impl Plan {
         let mut at = SETTLE;
         loop {
             at += step;
-            grid.world().run_before(at);
-            let done: Vec<usize> = queries.iter().map(|query| course(&grid, query).len()).collect();
+            watched.run_before(at)?;
+            let done: Vec<usize> = queries.iter().map(|query| course(&watched.grid, query).len()).collect();
             for (took, _) in seconds.iter_mut().zip(&done).filter(|(_, done)| **done >= each) {
                 took.get_or_insert(at.since(SETTLE).as_secs_f64());
             }
@@ -91,13 +93,15 @@ impl Plan {
                 break;
             }
         }
-        let courses = queries.iter().map(|query| course(&grid, query)).collect();
+        let courses = queries.iter().map(|query| course(&watched.grid, query)).collect();
         if pace.is_some() {
-            grid.world().run_before(at + COMMIT);
+            watched.run_before(at + COMMIT)?;
         }
+        watched.end()?;
+        let grid = &watched.grid;
         let per_query = |messages: u64| messages as f64 / queries.len() as f64;
         let messages =
-            (per_query(sent(&grid, &SEARCH).0 - searched), per_query(sent(&grid, &COMMITS).0 - committed));
+            (per_query(sent(grid, &SEARCH).0 - searched), per_query(sent(grid, &COMMITS).0 - committed));
         let seconds = seconds.into_iter().flatten().collect();
         Ok(Seen { courses, bytes, messages, seconds, inputs: grid.look().handled(), ..Seen::default() })
     }

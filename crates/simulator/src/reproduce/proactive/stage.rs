@@ -10,6 +10,7 @@ use shoal_protocols::scheduling::proactive::{self, Variant};
 use super::plan::Plan;
 use crate::grid::{Config, Grid, Start};
 use crate::reproduce::Error;
+use crate::reproduce::watched::Watched;
 use crate::streams::{Purpose, Stream, stream};
 
 /// How long nodes gossip before the first query: 40 cycles.
@@ -34,14 +35,15 @@ impl Plan {
         }
     }
 
-    /// A grid of whole nodes on these machines, as it starts.
+    /// A grid of whole nodes on these machines, as it starts; `replay` is the command that runs it again.
     pub fn grid(
         &self,
         nodes: u32,
         recipe: proactive::Config,
         machines: Vec<Machine>,
-    ) -> Result<Grid<Node>, Error> {
-        Ok(Grid::build(Config {
+        replay: String,
+    ) -> Result<Watched, Error> {
+        let grid = Grid::build(Config {
             seed: self.seed,
             nodes: nodes as usize,
             network: self.network_config(),
@@ -61,9 +63,10 @@ impl Plan {
             },
             machines,
             threads: 1,
-            watch: false,
+            watch: true,
             story: false,
-        })?)
+        })?;
+        Ok(Watched::new(grid, self.seed, replay))
     }
 
     /// Through which node a query comes, and more luck of its own.

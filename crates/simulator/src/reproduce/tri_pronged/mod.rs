@@ -26,10 +26,10 @@ impl Plan {
     }
 
     pub(super) fn carry_out(self, wanted: Vec<&'static str>, making: &Making<'_>) -> Result<Report, Error> {
-        let make = |case: &case::Case, so_far: &dyn Fn(f64)| Ok(self.make(case, so_far));
+        let make = |case: &case::Case, so_far: &dyn Fn(f64)| Ok(self.make(case, so_far)?);
         let Made { seen, mut timing } =
             making.all(Paper::TriPronged, &self.cases, case::Case::weight, make)?;
-        let make = |case: &beyond::Case, so_far: &dyn Fn(f64)| Ok(self.beyond.make(case, so_far));
+        let make = |case: &beyond::Case, so_far: &dyn Fn(f64)| Ok(self.beyond.make(case, so_far)?);
         let beyond = making.all(Paper::TriPronged, &self.beyond.cases, beyond::Case::weight, make)?;
         timing.extend(beyond.timing);
         let beyond = beyond::Runs { seeds: self.size.seeds, seen: beyond.seen };

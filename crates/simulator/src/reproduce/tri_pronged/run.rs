@@ -15,10 +15,12 @@ use shoal_protocols::scheduling::tri_pronged;
 use super::case::{Drawn, offered};
 use super::seen::Seen;
 use crate::baseline::cent;
+use crate::checks::Violation;
 use crate::faults;
 use crate::grid::{self, Grid, Start};
 use crate::network::{self, latency};
 use crate::processes::computation;
+use crate::reproduce::watched::Watched;
 use crate::world::{Saw, Traffic, World};
 
 /// When the first job comes: what lies ahead has been told from edge to edge.
@@ -43,6 +45,8 @@ pub struct Setup {
     pub shortcuts: bool,
     /// What comes out is the same with any number of them.
     pub threads: usize,
+    /// The command that makes it again.
+    pub replay: String,
 }
 
 /// One scheduler that knows everything.
@@ -61,30 +65,30 @@ pub fn centrally(jobs: &[Drawn], machines: &[Machine]) -> Seen {
 }
 
 /// Nodes that find places by themselves.
-pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
-    let patience = setup.patience;
+pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Result<Seen, Violation> {
+    let (patience, seed, replay) = (setup.patience, setup.seed, setup.replay.clone());
     let load = offered(jobs, &setup.machines);
     let machines = setup.machines.clone();
-    let mut grid = build(setup);
+    let mut watched = Watched::new(build(setup), seed, replay);
     let mut open: BTreeMap<JobId, usize> = BTreeMap::new();
     for (number, job) in jobs.iter().enumerate() {
         let envelope = envelope(number, job);
-        open.insert(grid.submit(BEGIN + job.at, NodeId(job.entry), envelope), number);
+        open.insert(watched.grid.submit(BEGIN + job.at, NodeId(job.entry), envelope), number);
     }
-    grid.world().run_before(BEGIN);
-    let before = grid.world().traffic();
+    watched.run_before(BEGIN)?;
+    let before = watched.grid.look().traffic();
     let mut starts: Vec<Option<(Time, NodeId)>> = vec![None; jobs.len()];
     let last = BEGIN + jobs.last().map_or(Span::ZERO, |job| job.at);
     // What is sent counts while jobs come: the last to start may wait long, when nothing but heartbeats is sent.
     let mut sent = None;
-    while !open.is_empty() && grid.world().now() < last + patience {
-        let now = grid.world().now();
+    while !open.is_empty() && watched.grid.look().now() < last + patience {
+        let now = watched.grid.look().now();
         let until = if now < last { last.min(now + LOOK) } else { now + LOOK };
-        grid.world().run_before(until);
+        let sights = watched.run_before(until)?;
         if until >= last {
-            sent.get_or_insert_with(|| grid.look().traffic());
+            sent.get_or_insert_with(|| watched.grid.look().traffic());
         }
-        for sight in grid.world().sights() {
+        for sight in sights {
             if let Saw::Act(Action::Start { task, .. }) = &sight.saw
                 && let Some(number) = open.remove(&task.job)
             {
@@ -93,7 +97,8 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
         }
         so_far(1.0 - open.len() as f64 / jobs.len().max(1) as f64);
     }
-    let now = grid.world().now();
+    let grid = &watched.grid;
+    let now = grid.look().now();
     let minutes = last.since(BEGIN).as_secs_f64() / 60.0 * machines.len() as f64;
     let kinds = rates(&before, &sent.unwrap_or_default(), minutes);
     let moves = grid.look().nodes().filter_map(|node| grid.look().core(node).tri_pronged());
@@ -108,7 +113,7 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
         .zip(jobs)
         .filter_map(|(start, job)| start.map(|(_, node)| beyond(job, &machines[node.0 as usize - 1])));
     let on: Vec<f64> = on.collect();
-    Seen {
+    let seen = Seen {
         waits: waits.collect(),
         unstarted: open.len(),
         messages: kinds.values().map(|(messages, _)| messages).sum(),
@@ -120,7 +125,9 @@ pub fn by_nodes(setup: Setup, jobs: &[Drawn], so_far: &dyn Fn(f64)) -> Seen {
         of_residues: of_residues(&kinds),
         counters,
         kinds,
-    }
+    };
+    watched.end()?;
+    Ok(seen)
 }
 
 fn build(setup: Setup) -> Grid<Node> {

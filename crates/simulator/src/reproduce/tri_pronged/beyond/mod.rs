@@ -15,7 +15,9 @@ use shoal_protocols::scheduling::tri_pronged::{self, Variant};
 use super::case::{Drawn, EVERYBODY, Mix, Who};
 use super::run;
 use super::seen::Seen;
-use crate::reproduce::{Error, Settings};
+use crate::checks::Violation;
+use crate::reproduce::again::Again;
+use crate::reproduce::{Error, Paper, Settings};
 pub use case::{Case, Left, Of, Said, Way};
 pub use figures::{figures, sheets};
 pub use judge::{Runs, judge};
@@ -64,6 +66,7 @@ pub struct Plan {
     size: Size,
     pub cases: Vec<Case>,
     trace: Option<trace::Jobs>,
+    again: Again,
 }
 
 impl Plan {
@@ -82,49 +85,14 @@ impl Plan {
                 grids: [1_000, 10_000, 100_000],
             },
         };
-        let wants = |group: &str| wanted.iter().any(|id| id.contains(group));
-        let mut cases = BTreeSet::new();
-        for seed in 1..=seeds {
-            let mut add = |of, who| {
-                cases.insert(Case { of, who, seed });
-            };
-            for who in EVERYBODY {
-                if wants("/beyond/long/") {
-                    LONG.into_iter().for_each(|gap| add(Of::Long(gap), who));
-                }
-                if wants("/beyond/trace/") {
-                    add(Of::Trace, who);
-                }
-            }
-            if wants("/beyond/light/") {
-                for gap in LIGHT {
-                    PUSH_AND_PULL.into_iter().for_each(|variant| add(Of::Light(gap), Who::Nodes(variant)));
-                }
-            }
-            if wants("/beyond/scale/") {
-                // From neighbour to neighbour ways are as long as there are many equal machines: not on the largest grid.
-                let plain = size.grids[..2].iter().map(|&nodes| Of::Scale(Way::Neighbours, nodes));
-                let short = size.grids.iter().map(|&nodes| Of::Scale(Way::Shortcuts, nodes));
-                plain.chain(short).for_each(|of| add(of, Who::Nodes(Variant::LiqPull)));
-            }
-            if wants("/beyond/dual/") {
-                for (left, gap) in Left::ALL.into_iter().flat_map(|left| DUAL.map(|gap| (left, gap))) {
-                    WITH_DUAL.into_iter().for_each(|variant| add(Of::Dual(left, gap), Who::Nodes(variant)));
-                }
-            }
-            if wants("/beyond/estimates/") {
-                for said in Said::ALL {
-                    WITH_ESTIMATES
-                        .into_iter()
-                        .for_each(|variant| add(Of::Estimates(said), Who::Nodes(variant)));
-                }
-            }
-        }
-        let trace = match wants("/beyond/trace/") {
+        let wants_trace = wanted.iter().any(|id| id.contains("/beyond/trace/"));
+        let trace = match wants_trace {
             true => Some(trace::Jobs::new(settings.trace.as_deref(), size.trace)?),
             false => None,
         };
-        Ok(Plan { size, cases: cases.into_iter().collect(), trace })
+        let again = Again::new(Paper::TriPronged, settings, wanted);
+        let cases = cases(size, wanted, seeds).into_iter().collect();
+        Ok(Plan { size, cases, trace, again })
     }
 
     /// What was run, in words.
@@ -133,8 +101,13 @@ impl Plan {
         (!self.cases.is_empty()).then(|| ("beyond".to_owned(), format!("{} runs{trace}", self.cases.len())))
     }
 
+    /// The command that makes a run again.
+    pub fn replay(&self, case: &Case) -> String {
+        self.again.command(case.seed, |id| cases(self.size, &[id], case.seed).contains(case))
+    }
+
     /// Makes a run.
-    pub fn make(&self, case: &Case, so_far: &dyn Fn(f64)) -> Seen {
+    pub fn make(&self, case: &Case, so_far: &dyn Fn(f64)) -> Result<Seen, Violation> {
         let Size { nodes, jobs, long, .. } = self.size;
         let drawn = |nodes: usize, jobs: usize, gap_ms: u32| {
             let drawing =
@@ -178,16 +151,58 @@ impl Plan {
                 let recipe = tri_pronged::Config { variant, estimates, ..Default::default() };
                 let shortcuts = matches!(case.of, Of::Scale(Way::Shortcuts, _));
                 let threads = if machines.len() < LARGE { 1 } else { available() };
+                let (seed, replay) = (case.seed, self.replay(case));
                 let setup =
-                    run::Setup { seed: case.seed, machines, recipe, residue, patience, shortcuts, threads };
-                run::by_nodes(setup, &jobs, so_far)
+                    run::Setup { seed, machines, recipe, residue, patience, shortcuts, threads, replay };
+                run::by_nodes(setup, &jobs, so_far)?
             }
         };
         if matches!(case.of, Of::Long(_)) {
             seen.waits = middle(&jobs, seen.waits);
         }
-        seen
+        Ok(seen)
     }
+}
+
+/// The runs that these ids need, with so many seeds.
+fn cases(size: Size, wanted: &[&'static str], seeds: u64) -> BTreeSet<Case> {
+    let wants = |group: &str| wanted.iter().any(|id| id.contains(group));
+    let mut cases = BTreeSet::new();
+    for seed in 1..=seeds {
+        let mut add = |of, who| {
+            cases.insert(Case { of, who, seed });
+        };
+        for who in EVERYBODY {
+            if wants("/beyond/long/") {
+                LONG.into_iter().for_each(|gap| add(Of::Long(gap), who));
+            }
+            if wants("/beyond/trace/") {
+                add(Of::Trace, who);
+            }
+        }
+        if wants("/beyond/light/") {
+            for gap in LIGHT {
+                PUSH_AND_PULL.into_iter().for_each(|variant| add(Of::Light(gap), Who::Nodes(variant)));
+            }
+        }
+        if wants("/beyond/scale/") {
+            // From neighbour to neighbour ways are as long as there are many equal machines: not on the largest grid.
+            let plain = size.grids[..2].iter().map(|&nodes| Of::Scale(Way::Neighbours, nodes));
+            let short = size.grids.iter().map(|&nodes| Of::Scale(Way::Shortcuts, nodes));
+            plain.chain(short).for_each(|of| add(of, Who::Nodes(Variant::LiqPull)));
+        }
+        if wants("/beyond/dual/") {
+            for (left, gap) in Left::ALL.into_iter().flat_map(|left| DUAL.map(|gap| (left, gap))) {
+                WITH_DUAL.into_iter().for_each(|variant| add(Of::Dual(left, gap), Who::Nodes(variant)));
+            }
+        }
+        if wants("/beyond/estimates/") {
+            for said in Said::ALL {
+                WITH_ESTIMATES.into_iter().for_each(|variant| add(Of::Estimates(said), Who::Nodes(variant)));
+            }
+        }
+    }
+    cases
 }
 
 fn available() -> usize {
