@@ -170,9 +170,14 @@ impl Client {
         self.read(self.get(&self.of_job(job, "")).call())
     }
 
-    /// A page of jobs, the last accepted first.
+    /// A page of the jobs that the node accepted, the last one first.
     pub fn jobs(&self, query: &JobQuery) -> Result<JobPage, ClientError> {
         self.page("/jobs", query)
+    }
+
+    /// A page of the jobs that all nodes accepted which answer, the last one first.
+    pub fn jobs_of_grid(&self, query: &JobQuery) -> Result<JobPage, ClientError> {
+        self.page("/grid/jobs", query)
     }
 
     /// A page of the jobs that have not ended, those that start first first.
@@ -180,7 +185,7 @@ impl Client {
         self.page("/queue", query)
     }
 
-    /// The jobs of all nodes that have not ended, those that start first first; one page, without a cursor.
+    /// A page of the jobs of all nodes that have not ended, those that start first first.
     pub fn queue_of_grid(&self, query: &JobQuery) -> Result<JobPage, ClientError> {
         self.page("/grid/queue", query)
     }

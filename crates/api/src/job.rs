@@ -179,12 +179,35 @@ pub struct JobStatus {
     /// What `shoal run` ends with for it, once it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u8>,
+    /// What those of its tasks took that have ended, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<JobUsage>,
     /// Its tasks, as far as something is known of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskStatus>,
     /// What is kept of what it left behind, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<OutputsView>,
+}
+
+/// What the tasks of a job's last placement took of their machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobUsage {
+    /// How many of them have ended.
+    pub tasks: u32,
+    /// Processor time of their own code, of all of them together.
+    #[schema(value_type = String, example = "1m12s")]
+    pub user: SpanText,
+    /// Processor time of the system on their behalf.
+    #[schema(value_type = String, example = "2.4s")]
+    pub system: SpanText,
+    /// The most memory that one process of any of them had, in bytes; none where it is less than what starts tasks has
+    /// itself, some MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_max: Option<u64>,
+    /// Percent of the time of the granted cores that they were busy, where the job ran for a second or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<u32>,
 }
 
 /// What is kept of what a job left behind.
@@ -236,9 +259,6 @@ pub struct JobPage {
     /// What to give as `cursor` for the next page; none if this is the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Of the whole grid: whether there are more than these; such a list has one page.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub more: bool,
 }
 
 /// Something that happened.

@@ -26,8 +26,8 @@ pub use grid::{
 };
 pub use home::{Home, HomeError, Reached};
 pub use job::{
-    EventView, JobForm, JobPage, JobStatus, OutputsView, Planned, Refusals, State, TaskStatus, UnknownState,
-    Until, Why,
+    EventView, JobForm, JobPage, JobStatus, JobUsage, OutputsView, Planned, Refusals, State, TaskStatus,
+    UnknownState, Until, Why,
 };
 pub use logs::{LogQuery, Stream, UnknownStream};
 pub use problem::Problem;

@@ -104,26 +104,26 @@ impl<P: Protocol + NodeLayer> Executor<P> for Processes {
                 let stopped = if short { Exit::CutShort } else { Exit::Overran };
                 let (after, exit) = if takes > limit { (limit, stopped) } else { (takes, Exit::Code(code)) };
                 self.running.insert(task, exit);
-                vec![(after, Outcome(task, exit))]
+                vec![(after, Outcome::unmeasured(task, exit))]
             }
             Action::Adopt(task) => {
                 if self.running.contains_key(&task) {
                     return Vec::new();
                 }
                 self.running.insert(task, Exit::Lost);
-                vec![(Span::ZERO, Outcome(task, Exit::Lost))]
+                vec![(Span::ZERO, Outcome::unmeasured(task, Exit::Lost))]
             }
             Action::Stop(task) => match self.running.get_mut(&task) {
                 Some(exit) => {
                     *exit = Exit::Stopped;
-                    vec![(Span::ZERO, Outcome(task, Exit::Stopped))]
+                    vec![(Span::ZERO, Outcome::unmeasured(task, Exit::Stopped))]
                 }
                 None => Vec::new(),
             },
         }
     }
 
-    fn holds(&mut self, _now: Time, Outcome(task, exit): &Outcome) -> bool {
+    fn holds(&mut self, _now: Time, Outcome(task, exit, _): &Outcome) -> bool {
         let holds = self.running.get(task) == Some(exit);
         if holds {
             self.running.remove(task);

@@ -23,7 +23,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let client = context.client()?;
     let page = if arguments.here { client.queue(&query)? } else { client.queue_of_grid(&query)? };
     context.output.print(&page, || show::jobs(&page.jobs, &Clock::read()))?;
-    if page.next.is_some() || page.more {
+    if page.next.is_some() {
         eprintln!("there are more: --limit lists more of them");
     }
     Ok(())

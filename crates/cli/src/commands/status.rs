@@ -1,4 +1,4 @@
-//! `shoal status`: a job, or the last ones.
+//! `shoal status`: a job, or the last ones of the grid.
 
 use shoal_api::{JobPage, JobQuery, State};
 
@@ -13,7 +13,7 @@ const LISTED: usize = 20;
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The id of a job, shortened as long as it is unambiguous
-    #[arg(value_name = "JOB", conflicts_with_all = ["state", "name", "limit", "all"])]
+    #[arg(value_name = "JOB", conflicts_with_all = ["state", "name", "limit", "all", "here"])]
     job: Option<String>,
     /// Only jobs in these states, with commas between
     #[arg(long, value_name = "STATES", value_delimiter = ',')]
@@ -27,6 +27,9 @@ pub struct Arguments {
     /// List all that are remembered
     #[arg(long, conflicts_with = "limit")]
     all: bool,
+    /// Only jobs that were submitted at the node that is asked
+    #[arg(long)]
+    here: bool,
 }
 
 /// Shows a job, or the last ones.
@@ -43,10 +46,12 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
         limit: Some(limit),
         cursor: None,
     };
-    let mut page = client.jobs(&query)?;
+    let list =
+        |query: &JobQuery| if arguments.here { client.jobs(query) } else { client.jobs_of_grid(query) };
+    let mut page = list(&query)?;
     while let Some(next) = page.next.take_if(|_| arguments.all) {
         query.cursor = Some(next);
-        let JobPage { jobs, next, more: _ } = client.jobs(&query)?;
+        let JobPage { jobs, next } = list(&query)?;
         page.jobs.extend(jobs);
         page.next = next;
     }

@@ -2,7 +2,7 @@
 
 mod time;
 
-use shoal_api::{JobStatus, State};
+use shoal_api::{JobStatus, JobUsage, State};
 use shoal_model::units::{About, SpanText};
 use shoal_model::{Size, Span};
 
@@ -104,6 +104,17 @@ fn name(job: &JobStatus) -> String {
     }
 }
 
+/// What a job took, in one line.
+fn usage(usage: &JobUsage) -> String {
+    let all = span(usage.user.0 + usage.system.0);
+    let busy = usage.busy.map(|percent| format!(", {percent} % of its cores")).unwrap_or_default();
+    let memory = match usage.memory_max {
+        None => "little memory".to_owned(),
+        Some(bytes) => format!("{} of memory at most", About::Up(Size::from_bytes(bytes))),
+    };
+    format!("{all} of processor time ({} of it the system){busy}; {memory}", span(usage.system.0))
+}
+
 /// One job, line by line.
 pub fn job(job: &JobStatus, clock: &Clock) -> Table {
     let mut table = Table::plain();
@@ -142,6 +153,7 @@ pub fn job(job: &JobStatus, clock: &Clock) -> Table {
     line("ended", at(job.ended));
     let ran = job.started.zip(job.ended).map(|(started, ended)| span(ended.0.since(started.0)));
     line("ran for", ran);
+    line("took", job.usage.as_ref().map(usage));
     if let Some(outputs) = &job.outputs {
         let bytes = About::Up(Size::from_bytes(outputs.bytes));
         line("files", Some(format!("{} with {bytes}: `shoal get {}`", outputs.files, short(job))));

@@ -85,7 +85,7 @@ fn events_of_a_job_are_told_to_its_end_and_missed_ones_again() {
     let job = node.submit(&[], "sleep 0.3");
     let events = node.get(&format!("/v1/jobs/{job}/events"));
     let kinds: Vec<&str> = events.body.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
-    assert_eq!(kinds, ["accepted", "planned", "started", "ended"]);
+    assert_eq!(kinds, ["accepted", "planned", "started", "took", "ended"]);
     for data in events.body.lines().filter_map(|line| line.strip_prefix("data: ")) {
         assert_eq!(serde_json::from_str::<Value>(data).unwrap()["job"], *job);
     }
@@ -126,6 +126,7 @@ fn document_lists_every_path_and_figures_can_be_scraped() {
         "/v1",
         "/v1/jobs",
         "/v1/queue",
+        "/v1/grid/jobs",
         "/v1/grid/queue",
         "/v1/jobs/{job}",
         "/v1/jobs/{job}/cancel",

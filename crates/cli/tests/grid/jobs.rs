@@ -61,9 +61,26 @@ fn job_is_told_in_full_from_submission_to_end() {
     let why = node.json(&["why", id]);
     let kinds: Vec<&str> =
         why["story"].as_array().unwrap().iter().map(|event| event["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["accepted", "planned", "started", "ended"]);
+    assert_eq!(kinds, ["accepted", "planned", "started", "took", "ended"]);
     assert!(node.says(&["status"]).contains("greet"));
     assert!(node.says(&["nodes"]).contains("up"));
+}
+
+#[test]
+fn status_tells_what_a_job_took_of_its_machine() {
+    let node = Node::start(&[]);
+    let job = node.submit(
+        &[],
+        "timeout 1 sh -c 'while :; do :; done'; head -c 200000000 /dev/zero | tail -n 1 | wc -c; sleep 1",
+    );
+    assert!(node.shoal(&["wait", "--timeout", "50s", &job]).status.success());
+    let usage = &node.json(&["status", &job])["usage"];
+    let memory = usage["memory_max"].as_u64().unwrap();
+    assert!((150 << 20..600 << 20).contains(&memory), "{usage}");
+    let busy = usage["busy"].as_u64().unwrap();
+    assert!((1..100).contains(&busy), "a second of work and one of sleep: {usage}");
+    let said = node.says(&["status", &job]);
+    assert!(said.contains("of processor time"), "{said}");
 }
 
 #[test]

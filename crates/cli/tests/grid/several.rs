@@ -127,7 +127,7 @@ fn output_is_read_on_where_the_node_that_passed_it_on_was_killed() {
 }
 
 #[test]
-fn queue_is_that_of_the_whole_grid_unless_asked_otherwise() {
+fn lists_are_those_of_the_whole_grid_unless_asked_otherwise() {
     let first = Node::start(&["--cores", "1"]);
     let second = joined_with(&first, &["--cores", "1"]);
     let begin = |seconds: u32| format!("+{seconds}s");
@@ -136,13 +136,19 @@ fn queue_is_that_of_the_whole_grid_unless_asked_otherwise() {
     let ids = |node: &Node, words: &[&str]| {
         let page = node.json(words);
         let ids = page["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned());
-        (ids.collect::<Vec<_>>(), page["more"] == true)
+        (ids.collect::<Vec<_>>(), page["next"].is_string())
     };
     for node in [&first, &second] {
         assert_eq!(ids(node, &["queue"]), (vec![sooner.clone(), later.clone()], false));
         assert_eq!(ids(node, &["queue", "--limit", "1"]), (vec![sooner.clone()], true));
     }
-    assert_eq!(ids(&first, &["queue", "--here"]).0, [later]);
+    assert_eq!(ids(&first, &["queue", "--here"]).0, std::slice::from_ref(&later));
+    for node in [&first, &second] {
+        assert_eq!(ids(node, &["status"]).0, [sooner.clone(), later.clone()], "the last one first");
+        assert_eq!(ids(node, &["status", "--limit", "1"]), (vec![sooner.clone()], true));
+        assert_eq!(ids(node, &["status", "--all"]).0.len(), 2);
+    }
+    assert_eq!(ids(&first, &["status", "--here"]).0, [later]);
 }
 
 #[test]
@@ -224,7 +230,7 @@ fn jobs_of_a_node_that_leaves_are_anothers_and_end_there() {
     let waiting: Vec<String> = (0..3).map(|_| second.submit(&["--time", "60s"], "echo ran")).collect();
     let mut leaving = super::home::shoal(&second.home()).arg("leave").spawn().unwrap();
     wait_until("all are the first's", || {
-        let theirs = first.json(&["status"])["jobs"].as_array().unwrap().clone();
+        let theirs = first.json(&["status", "--here"])["jobs"].as_array().unwrap().clone();
         let has = |job: &String| theirs.iter().any(|listed| listed["id"] == job.as_str());
         waiting.iter().all(has).then_some(())
     });

@@ -96,6 +96,7 @@ pub(super) fn write_event(audit: &Audit, me: NodeId, at: Time, event: &Event) {
         | Event::Placed(..)
         | Event::Unplaced { .. }
         | Event::Started(..)
+        | Event::Took(..)
         | Event::Ended(..)
         | Event::Held(..)
         | Event::Suspected(_)

@@ -222,6 +222,20 @@ pub enum Question {
         name: Option<String>,
         /// How many.
         limit: Option<usize>,
+        /// After this one.
+        #[serde(default)]
+        cursor: Option<String>,
+    },
+    /// Which jobs have you accepted? Answered by [`shoal_api::JobPage`], the last one first.
+    Latest {
+        /// In these states only, with commas between.
+        state: Option<String>,
+        /// With this in their names only.
+        name: Option<String>,
+        /// How many.
+        limit: Option<usize>,
+        /// Before this one.
+        cursor: Option<String>,
     },
     /// From when on do you have room for this? Answered by a time, or none.
     Free {
@@ -390,6 +404,7 @@ impl Question {
             | Question::Node
             | Question::Machine
             | Question::Queue { .. }
+            | Question::Latest { .. }
             | Question::Free { .. }
             | Question::Notices { .. }
             | Question::Notice { .. }

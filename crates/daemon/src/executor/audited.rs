@@ -51,7 +51,7 @@ impl Executor<Node> for Audited {
                 self.audit.note(now, started.clone());
                 let (audit, clock) = (Arc::clone(&self.audit), self.clock);
                 let cores = u64::from(brief.envelope.job().resources.cores.get());
-                completion.watched(move |Outcome(_, exit)| {
+                completion.watched(move |Outcome(_, exit, _)| {
                     let end = clock.now();
                     let millis = end.since(now).as_micros() / 1_000;
                     let text = format!("{}: {}", started.text, words::exit(*exit));

@@ -110,7 +110,7 @@ impl Machine {
                 Some(process) => process.completion = completion,
                 None => {
                     let exit = self.exits.iter().rev().find(|exit| exit.0 == task);
-                    completion.complete(exit.copied().unwrap_or(Outcome(task, Exit::Lost)));
+                    completion.complete(exit.cloned().unwrap_or(Outcome::unmeasured(task, Exit::Lost)));
                 }
             },
             Action::Stop(task) => {
@@ -125,7 +125,7 @@ impl Machine {
     fn start(&mut self, task: Task, takes: Duration, exit: Exit, completion: Completion<Node>) {
         let Some(end) = Instant::now().checked_add(takes) else {
             // Longer than the system can count: it would never end, and nobody would hear of it.
-            completion.complete(Outcome(task, Exit::NotStarted));
+            completion.complete(Outcome::unmeasured(task, Exit::NotStarted));
             return;
         };
         if let Entry::Vacant(room) = self.running.entry(task) {
@@ -148,8 +148,8 @@ impl Machine {
         if self.exits.len() == EXITS_MAX {
             self.exits.pop_front();
         }
-        self.exits.push_back(Outcome(task, exit));
-        completion.complete(Outcome(task, exit));
+        self.exits.push_back(Outcome::unmeasured(task, exit));
+        completion.complete(Outcome::unmeasured(task, exit));
     }
 }
 
@@ -206,7 +206,7 @@ mod tests {
                 .entries
                 .into_iter()
                 .map(|entry| match entry {
-                    inbox::Entry::Input(Input::Done(Outcome(TASK, exit))) => exit,
+                    inbox::Entry::Input(Input::Done(Outcome(TASK, exit, _))) => exit,
                     _ => panic!("only outcomes of the task come"),
                 })
                 .collect()

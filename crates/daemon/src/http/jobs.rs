@@ -155,18 +155,34 @@ pub(super) async fn queue(State(shared): State<Shared>, query: Asked<ListQuery>)
     Ok(Reply::json(200, &shared.service.list(&read(query)?, Order::Queue).await?))
 }
 
+/// List the jobs of all nodes that answer, the last one first
+#[utoipa::path(
+    get, path = "/v1/grid/jobs", tag = "jobs",
+    params(
+        ("state" = Option<String>, Query, description = "In these states only, with commas between"),
+        ("name" = Option<String>, Query, description = "With this in their names only"),
+        ("limit" = Option<usize>, Query, description = "How many on a page, at most 1000"),
+        ("cursor" = Option<String>, Query, description = "`next` of the page before"),
+    ),
+    responses((status = 200, body = JobPage), (status = 400, body = Problem))
+)]
+pub(super) async fn list_of_grid(State(shared): State<Shared>, query: Asked<ListQuery>) -> Answer {
+    Ok(Reply::json(200, &shared.service.list_of_grid(&read(query)?, Order::Latest).await?))
+}
+
 /// List the jobs of all nodes that have not ended, by their start
 #[utoipa::path(
     get, path = "/v1/grid/queue", tag = "jobs",
     params(
         ("state" = Option<String>, Query, description = "In these states only, with commas between"),
         ("name" = Option<String>, Query, description = "With this in their names only"),
-        ("limit" = Option<usize>, Query, description = "How many, at most 1000"),
+        ("limit" = Option<usize>, Query, description = "How many on a page, at most 1000"),
+        ("cursor" = Option<String>, Query, description = "`next` of the page before"),
     ),
     responses((status = 200, body = JobPage), (status = 400, body = Problem))
 )]
 pub(super) async fn queue_of_grid(State(shared): State<Shared>, query: Asked<ListQuery>) -> Answer {
-    Ok(Reply::json(200, &shared.service.queue_of_grid(&read(query)?).await?))
+    Ok(Reply::json(200, &shared.service.list_of_grid(&read(query)?, Order::Queue).await?))
 }
 
 /// What is known of a job, of this node or of another

@@ -79,6 +79,7 @@ fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::with_openapi(document)
         .routes(routes!(jobs::submit, jobs::list))
         .routes(routes!(jobs::queue))
+        .routes(routes!(jobs::list_of_grid))
         .routes(routes!(jobs::queue_of_grid))
         .routes(routes!(jobs::status))
         .routes(routes!(jobs::cancel))

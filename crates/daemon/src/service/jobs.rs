@@ -1,52 +1,26 @@
-//! What users ask about jobs that this node accepted: status, lists, waiting, taking back; and how a job is found.
+//! What users ask about jobs that this node accepted: status, waiting, taking back; and how a job is found.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use shoal_api::{JobPage, JobStatus, PAGE_DEFAULT, PAGE_MAX, Problem, State, Until};
+use shoal_api::{JobStatus, Problem, State, Until};
 use shoal_model::job::Array;
 use shoal_model::units::SpanText;
 use shoal_model::{JobId, NodeId, Span, Time};
 use shoal_protocols::node::{Command, Node, Phase, Refusal, TaskState};
 use tokio::task::JoinSet;
 
-use super::history::Cursor;
 use super::{Service, Wrong, view};
 use crate::elsewhere::{PATIENCE, Question, Reply};
 
 /// Jobs that a shortened id may mean, as many as are listed.
 const CANDIDATES_MAX: usize = 10;
-/// Jobs that are looked at for one page of those with a given name.
-const SCAN_MAX: usize = 10_000;
 /// Jobs of an array that are counted; of a larger one only how many have ended is told.
 const COUNTED_MAX: u32 = 200_000;
 /// How many of them at once.
 const COUNTED_AT_ONCE: usize = 1_000;
 /// The longest that an answer is waited for in one go.
 pub const WAIT_MAX: Span = Span::from_mins(1);
-
-/// Which jobs are listed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ListQuery {
-    /// In these states only, with commas between.
-    pub state: Option<String>,
-    /// With this in their names only.
-    pub name: Option<String>,
-    /// How many on a page.
-    pub limit: Option<usize>,
-    /// Where the page begins: `next` of the page before.
-    pub cursor: Option<String>,
-}
-
-/// The order of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// The last accepted first, those that have ended included.
-    Latest,
-    /// Those that have not ended, by their start.
-    Queue,
-}
 
 impl Service {
     /// What is known of a job that this node accepted.
@@ -93,85 +67,6 @@ impl Service {
             }
         }
         counts
-    }
-
-    /// A page of the jobs that this node accepted.
-    pub async fn list(&self, query: &ListQuery, order: Order) -> Result<JobPage, Wrong> {
-        let states = read_states(query.state.as_deref())?;
-        let limit = query.limit.unwrap_or(PAGE_DEFAULT);
-        if !(1..=PAGE_MAX).contains(&limit) {
-            let problem =
-                Problem::new(format!("`limit` is {limit}: expected 1 to {PAGE_MAX}")).field("limit");
-            return Err(Wrong { status: 400, problem });
-        }
-        let wrong_cursor = || {
-            let problem = Problem::new("`cursor` is none that a page ended with").field("cursor");
-            Wrong { status: 400, problem }
-        };
-        let mut cursor = match &query.cursor {
-            Some(word) => Some(Cursor::read(word).ok_or_else(wrong_cursor)?),
-            None => None,
-        };
-        let mut page = JobPage::default();
-        let mut scanned = 0;
-        loop {
-            let some = match order {
-                Order::Latest => self.history.latest(&states, cursor, limit),
-                Order::Queue => self.history.queue(&states, cursor, limit),
-            };
-            let Some(last) = some.last().copied() else { return Ok(page) };
-            let jobs: Vec<JobId> = some.iter().map(|cursor| cursor.1).collect();
-            let seen = jobs.clone();
-            let facts: Vec<_> =
-                self.look(move |node| seen.iter().map(|job| view::facts(node, *job)).collect()).await?;
-            for (place, (job, facts)) in some.iter().zip(jobs.into_iter().zip(facts)) {
-                // A job that the node has forgotten is none.
-                let Some(facts) = facts else { continue };
-                let name = facts.envelope.job().name.as_ref();
-                let wanted = query.name.as_ref();
-                if wanted
-                    .is_none_or(|wanted| name.is_some_and(|name| name.as_str().contains(wanted.as_str())))
-                {
-                    page.jobs.push(view::status(&facts, self.history.story(job).as_ref(), self.view()));
-                    if page.jobs.len() == limit {
-                        page.next = Some(place.word());
-                        return Ok(page);
-                    }
-                }
-            }
-            cursor = Some(last);
-            scanned += some.len();
-            if some.len() < limit {
-                return Ok(page);
-            }
-            if scanned >= SCAN_MAX {
-                page.next = Some(last.word());
-                return Ok(page);
-            }
-        }
-    }
-
-    /// The jobs of all nodes that answer which have not ended, those that start first first.
-    pub async fn queue_of_grid(&self, query: &ListQuery) -> Result<JobPage, Wrong> {
-        if query.cursor.is_some() {
-            let problem = Problem::new("the queue of the whole grid has one page").field("cursor");
-            return Err(Wrong { status: 400, problem: problem.hint("`limit` lists more of it") });
-        }
-        let mut all = self.list(query, Order::Queue).await?;
-        all.more = all.next.take().is_some();
-        let ListQuery { state, name, limit, cursor: _ } = query.clone();
-        for (_, reply) in self.ask_all(&Question::Queue { state, name, limit }).await {
-            if let Some(theirs) = reply.read::<JobPage>().await {
-                all.more |= theirs.next.is_some();
-                all.jobs.extend(theirs.jobs);
-            }
-        }
-        let start = |job: &JobStatus| job.started.or(job.planned.as_ref().map(|planned| planned.start));
-        all.jobs.sort_by_key(|job| (start(job).map_or(Time::NEVER, |start| start.0), job.id));
-        let limit = limit.unwrap_or(PAGE_DEFAULT);
-        all.more |= all.jobs.len() > limit;
-        all.jobs.truncate(limit);
-        Ok(all)
     }
 
     /// Takes a job back, and says how far it is then.
@@ -320,17 +215,6 @@ impl Service {
         })
         .await
     }
-}
-
-fn read_states(text: Option<&str>) -> Result<Vec<State>, Wrong> {
-    let words = text.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty());
-    let read = |word: &str| {
-        word.parse().map_err(|error: shoal_api::UnknownState| {
-            let problem = Problem::new(error.to_string()).field("state");
-            Wrong { status: 400, problem }
-        })
-    };
-    words.map(read).collect()
 }
 
 /// Reads a span of a question; a default where there is none.

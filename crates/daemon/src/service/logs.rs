@@ -357,7 +357,7 @@ fn node_event(told: &Told) -> EventView {
         | Event::Unplaced { job, .. }
         | Event::Held(job, _)
         | Event::Ended(job, _) => ("told", Some(*job), String::new()),
-        Event::Started(task, _) => ("told", Some(task.job), String::new()),
+        Event::Started(task, _) | Event::Took(task, _) => ("told", Some(task.job), String::new()),
     };
     EventView { at: TimeText(told.at), job, kind: kind.to_owned(), text }
 }

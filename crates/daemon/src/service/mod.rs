@@ -15,6 +15,7 @@ mod files;
 mod grid;
 pub mod history;
 mod jobs;
+mod lists;
 mod logs;
 mod output;
 mod reserved;
@@ -39,7 +40,8 @@ use shoal_model::{Machine, NodeId, Span, Time};
 use shoal_protocols::node::Node;
 use tokio::sync::{Notify, oneshot};
 
-pub use jobs::{ListQuery, Order, WAIT_MAX, read_span};
+pub use jobs::{WAIT_MAX, read_span};
+pub use lists::{ListQuery, Order};
 pub use respond::Answers;
 pub use rights::By;
 pub use shares::{OPEN_PER_USER, SUBMITS_AT_ONCE_MAX};

@@ -7,7 +7,7 @@ use shoal_api::{EventView, State};
 use shoal_model::units::{SpanText, TimeText};
 use shoal_model::{Epoch, JobId, NodeId, Span, Time};
 use shoal_protocols::Record;
-use shoal_protocols::node::{End, Event};
+use shoal_protocols::node::{End, Event, Usage};
 
 /// Events of one job that are kept: its first ones, and the last.
 pub const EVENTS_MAX: usize = 64;
@@ -88,6 +88,19 @@ pub enum What {
     /// Its user holds it, or no longer.
     #[n(6)]
     Held(#[n(0)] bool),
+    /// Tasks of it have ended, and took this together.
+    #[n(7)]
+    Took {
+        /// Of which placement.
+        #[n(0)]
+        epoch: Epoch,
+        /// How many of them.
+        #[n(1)]
+        tasks: u32,
+        /// Processor time of all of them, and the most memory that any had.
+        #[n(2)]
+        usage: Usage,
+    },
 }
 
 impl Record for Story {
@@ -113,6 +126,7 @@ pub fn of_event(event: &Event) -> Option<(JobId, What)> {
         Event::Started(task, at) => {
             (task.job, What::Started { epoch: task.epoch, tasks: 1, first: *at, last: *at })
         }
+        Event::Took(task, usage) => (task.job, What::Took { epoch: task.epoch, tasks: 1, usage: **usage }),
         Event::Ended(job, end) => (*job, What::Ended(*end)),
         Event::Held(job, held) => (*job, What::Held(*held)),
         // Told by hosts too, of jobs that are not theirs; the owner knows who denies its job.
@@ -136,6 +150,13 @@ impl Story {
     /// Adds what happened; false if it is no news.
     pub fn add(&mut self, at: Time, what: What) -> bool {
         let news = match (&what, self.events.last().map(|(_, last)| last)) {
+            // What is known of a placement's tasks together is one event, whatever came between.
+            (What::Started { epoch, first, .. }, _) if self.start_of(*epoch).is_some() => {
+                return self.add_start(*epoch, *first);
+            }
+            (What::Took { epoch, usage, .. }, _) if self.took(*epoch).is_some() => {
+                return self.add_usage(*epoch, usage);
+            }
             // Told again after a restart.
             (What::Accepted, Some(_)) | (What::Ended(_), Some(What::Ended(_))) => false,
             (What::Waiting(why), Some(What::Waiting(before))) => why != before,
@@ -143,11 +164,6 @@ impl Story {
             // Said of a job that was not held.
             (What::Held(false), _) => false,
             (What::Placed { epoch, start, .. }, _) => self.placed(*epoch) != Some(*start),
-            (What::Started { epoch, first, .. }, Some(What::Started { epoch: before, .. }))
-                if epoch == before =>
-            {
-                return self.add_start(*epoch, *first);
-            }
             _ => true,
         };
         if !news {
@@ -172,7 +188,7 @@ impl Story {
                 State::Waiting
             }
             Some((_, What::Placed { .. })) => State::Planned,
-            Some((_, What::Started { .. })) => State::Running,
+            Some((_, What::Started { .. } | What::Took { .. })) => State::Running,
             Some((_, What::Ended(end))) => state_of(*end),
         }
     }
@@ -190,6 +206,7 @@ impl Story {
             | What::Waiting(_)
             | What::Unplaced { .. }
             | What::Started { .. }
+            | What::Took { .. }
             | What::Ended(_)
             | What::Held(_) => None,
         })
@@ -206,6 +223,7 @@ impl Story {
             | What::Waiting(_)
             | What::Unplaced { .. }
             | What::Started { .. }
+            | What::Took { .. }
             | What::Ended(_)
             | What::Held(_) => None,
         })
@@ -219,6 +237,7 @@ impl Story {
             | What::Waiting(_)
             | What::Placed { .. }
             | What::Unplaced { .. }
+            | What::Took { .. }
             | What::Ended(_)
             | What::Held(_) => None,
         })
@@ -237,10 +256,27 @@ impl Story {
         self.events.iter().map(|(at, what)| view(*at, self.job, what)).collect()
     }
 
+    /// What the tasks of the last placement of which something is known took: how many have ended, and their sums.
+    pub fn usage(&self) -> Option<(u32, Usage)> {
+        self.events.iter().rev().find_map(|(_, what)| match what {
+            What::Took { tasks, usage, .. } => Some((*tasks, *usage)),
+            What::Accepted
+            | What::Waiting(_)
+            | What::Placed { .. }
+            | What::Unplaced { .. }
+            | What::Started { .. }
+            | What::Ended(_)
+            | What::Held(_) => None,
+        })
+    }
+
     /// One more task of a placement has started.
-    fn add_start(&mut self, epoch: Epoch, at: Time) -> bool {
-        let nodes = self.nodes_of(epoch);
-        let Some((_, What::Started { tasks, first, last, .. })) = self.events.last_mut() else {
+    fn add_start(&mut self, wanted: Epoch, at: Time) -> bool {
+        let nodes = self.nodes_of(wanted);
+        let place = self.start_of(wanted);
+        let Some((_, What::Started { tasks, first, last, .. })) =
+            place.and_then(|place| self.events.get_mut(place))
+        else {
             return false;
         };
         // All have, and one says so again.
@@ -251,6 +287,34 @@ impl Story {
         *first = (*first).min(at);
         *last = (*last).max(at);
         true
+    }
+
+    /// One more task of a placement has ended, and took this.
+    fn add_usage(&mut self, wanted: Epoch, more: &Usage) -> bool {
+        let nodes = self.nodes_of(wanted);
+        let place = self.took(wanted);
+        let Some((_, What::Took { tasks, usage, .. })) = place.and_then(|place| self.events.get_mut(place))
+        else {
+            return false;
+        };
+        if nodes.is_some_and(|nodes| *tasks >= nodes) {
+            return false;
+        }
+        *tasks += 1;
+        usage.user = usage.user + more.user;
+        usage.system = usage.system + more.system;
+        usage.memory_max = usage.memory_max.max(more.memory_max);
+        true
+    }
+
+    fn start_of(&self, wanted: Epoch) -> Option<usize> {
+        let is = |what: &What| matches!(what, What::Started { epoch, .. } if *epoch == wanted);
+        self.events.iter().rposition(|(_, what)| is(what))
+    }
+
+    fn took(&self, wanted: Epoch) -> Option<usize> {
+        let is = |what: &What| matches!(what, What::Took { epoch, .. } if *epoch == wanted);
+        self.events.iter().rposition(|(_, what)| is(what))
     }
 
     fn placed(&self, wanted: Epoch) -> Option<Time> {
@@ -291,6 +355,7 @@ pub fn view(at: Time, job: JobId, what: &What) -> EventView {
             let apart = SpanText(last.since(*first));
             ("started", format!("{tasks} tasks started, {apart} apart"))
         }
+        What::Took { usage, .. } => ("took", super::words::usage(usage)),
         What::Ended(end) => ("ended", super::words::end(*end)),
         What::Held(true) => ("held", "held".to_owned()),
         What::Held(false) => ("released", "released".to_owned()),
@@ -310,7 +375,7 @@ fn listed(nodes: &[NodeId]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shoal_model::Rank;
+    use shoal_model::{Rank, Size};
     use shoal_protocols::node::Exit;
 
     use super::*;
@@ -374,6 +439,48 @@ mod tests {
         assert_eq!(story.started(), Some((Time::from_secs(10), Time::from_secs(12))));
         let text = story.views().pop().unwrap().text;
         assert_eq!(text, "3 tasks started, 2s apart");
+    }
+
+    fn took(epoch: u32, millis: u64, mebibytes: u64) -> What {
+        let usage = Usage {
+            user: Span::from_millis(millis),
+            system: Span::from_millis(1),
+            memory_max: Size::from_bytes(mebibytes << 20),
+        };
+        What::Took { epoch: Epoch(epoch), tasks: 1, usage }
+    }
+
+    #[test]
+    fn what_the_tasks_of_a_placement_took_is_one_event() {
+        let mut story = Story::new(JOB);
+        story.add(Time::from_secs(1), placed(1, 2));
+        story.add(Time::from_secs(10), started(1, 10));
+        assert!(story.add(Time::from_secs(11), took(1, 20, 5)));
+        assert_eq!(story.state(), State::Running);
+        // The first task may have ended before it is heard that the second has started.
+        story.add(Time::from_secs(11), started(1, 11));
+        assert!(story.add(Time::from_secs(12), took(1, 30, 4)));
+        assert!(!story.add(Time::from_secs(12), took(1, 30, 4)), "two tasks cannot end three times");
+        assert_eq!(story.started(), Some((Time::from_secs(10), Time::from_secs(11))));
+        let (tasks, usage) = story.usage().unwrap();
+        assert_eq!((tasks, usage.user, usage.system), (2, Span::from_millis(50), Span::from_millis(2)));
+        assert_eq!(usage.memory_max, Size::from_bytes(5 << 20));
+        let text = story.views().pop().unwrap().text;
+        assert_eq!(text, "took 0.052s of processor time (0.002s of it the system), 5 MiB of memory at most");
+    }
+
+    #[test]
+    fn usage_of_a_later_placement_counts_alone() {
+        let mut story = Story::new(JOB);
+        for what in [placed(1, 1), started(1, 10), took(1, 20, 9)] {
+            story.add(Time::from_secs(10), what);
+        }
+        for what in
+            [What::Unplaced { epoch: Epoch(1), by: None }, placed(2, 1), started(2, 20), took(2, 7, 1)]
+        {
+            story.add(Time::from_secs(20), what);
+        }
+        assert_eq!(story.usage().map(|(_, usage)| usage.user), Some(Span::from_millis(7)));
     }
 
     #[test]

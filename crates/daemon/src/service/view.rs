@@ -1,9 +1,9 @@
 //! A job for people: what the core knows of it, with the times that its story has.
 
-use shoal_api::{JobStatus, Planned, State, TaskStatus};
+use shoal_api::{JobStatus, JobUsage, Planned, State, TaskStatus};
 use shoal_model::job::Work;
 use shoal_model::units::{SpanText, TimeText};
-use shoal_model::{Envelope, JobId, NodeId, Rank, Span};
+use shoal_model::{Envelope, Job, JobId, NodeId, Rank, Span};
 use shoal_protocols::Shared;
 use shoal_protocols::commit::two_phase::Placement;
 use shoal_protocols::node::{Denial, End, Exit, Node, Phase};
@@ -119,6 +119,7 @@ pub fn status(facts: &Facts, story: Option<&Story>, setting: Setting) -> JobStat
         skew: started.filter(|_| job.nodes.get() > 1).map(|(first, last)| SpanText(last.since(first))),
         ended: story.and_then(Story::ended).map(TimeText),
         code,
+        usage: story.and_then(|story| usage(story, job)),
         tasks: tasks(&exits, planned.as_ref()),
         outputs: None,
         planned,
@@ -132,6 +133,27 @@ fn as_planned(placement: &Placement) -> Planned {
         end: TimeText(placement.start + placement.span),
         nodes: placement.nodes.iter().map(NodeId::to_string).collect(),
     }
+}
+
+/// What a job took, as its story has it.
+fn usage(story: &Story, job: &Job) -> Option<JobUsage> {
+    let (tasks, usage) = story.usage()?;
+    let ran = story.started().zip(story.ended()).map(|((_, last), ended)| ended.since(last));
+    // Of less nobody can say how busy it was: starting and ending is most of it.
+    let ran = ran.filter(|ran| *ran >= Span::from_secs(1) && tasks == job.nodes.get());
+    let busy = ran.map(|ran| {
+        let granted =
+            u128::from(ran.as_micros()) * u128::from(job.resources.cores.get()) * u128::from(job.nodes.get());
+        let used = u128::from((usage.user + usage.system).as_micros()) * 1_000 * 100;
+        u32::try_from(used / granted.max(1)).unwrap_or(u32::MAX)
+    });
+    Some(JobUsage {
+        tasks,
+        user: SpanText(usage.user),
+        system: SpanText(usage.system),
+        memory_max: Some(usage.memory_max.as_bytes()).filter(|bytes| *bytes > 0),
+        busy,
+    })
 }
 
 fn tasks(exits: &[(Rank, Exit)], planned: Option<&Planned>) -> Vec<TaskStatus> {

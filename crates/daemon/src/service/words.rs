@@ -1,6 +1,8 @@
-//! How ends and exits are said in plain words, and in the code that a program ends with.
+//! How ends, exits and what tasks took are said in plain words, and in the code that a program ends with.
 
-use shoal_protocols::node::{End, Exit};
+use shoal_model::Span;
+use shoal_model::units::{About, SpanText};
+use shoal_protocols::node::{End, Exit, Usage};
 
 /// What a program ends with whose job was stopped at its limit, as `timeout` does.
 const OVERRAN: u8 = 124;
@@ -26,6 +28,17 @@ pub fn end(end: End) -> String {
         }
         End::HandedOver(heir) => format!("handed over: it is node {heir}'s now"),
     }
+}
+
+/// What tasks took, in plain words.
+pub fn usage(usage: &Usage) -> String {
+    let millis = |span: Span| SpanText(Span::from_millis(span.as_micros() / 1_000));
+    let (all, system) = (millis(usage.user + usage.system), millis(usage.system));
+    let memory = match usage.memory_max.as_bytes() {
+        0 => "little memory".to_owned(),
+        _ => format!("{} of memory at most", About::Up(usage.memory_max)),
+    };
+    format!("took {all} of processor time ({system} of it the system), {memory}")
 }
 
 /// How a task ended, in plain words.

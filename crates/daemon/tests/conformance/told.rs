@@ -125,6 +125,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Unplaced { job, .. }
         | Event::Denied { job, .. }
         | Event::Started(Task { job, .. }, _)
+        | Event::Took(Task { job, .. }, _)
         | Event::Held(job, _)
         | Event::Ended(job, _) => Some(*job),
         Event::Suspected(_)

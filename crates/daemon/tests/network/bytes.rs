@@ -8,11 +8,11 @@ use shoal_daemon::network::wire::words::{
 };
 use shoal_daemon::network::wire::{self, HEAD, Head, frame};
 use shoal_model::calendar::{Capacity, Snapshot};
-use shoal_model::{Envelope, Epoch, Job, JobId, Needs, NodeId, Nonce, Rank, Resources, Span, Time};
+use shoal_model::{Envelope, Epoch, Job, JobId, Needs, NodeId, Nonce, Rank, Resources, Size, Span, Time};
 use shoal_protocols::Shared;
 use shoal_protocols::commit::two_phase::{Message as Commit, Prepare, Vote};
 use shoal_protocols::guard::heartbeat;
-use shoal_protocols::node::{Brief, Exit, JobMessage, Message, Task};
+use shoal_protocols::node::{Brief, Exit, JobMessage, Message, Task, Usage};
 use shoal_protocols::overlay::cyclon::{self, Entry};
 use shoal_protocols::scheduling::{asap, sample};
 
@@ -50,6 +50,7 @@ fn messages() -> Vec<Message> {
         patience: Span::from_secs(1),
         avoid: vec![NodeId(4)],
     };
+    let usage = Usage { user: Span::MAX, system: Span::from_secs(1), memory_max: Size::from_bytes(u64::MAX) };
     vec![
         Message::Overlay(cyclon::Message::Shuffle([entry(1), entry(u64::MAX)].into())),
         Message::Overlay(cyclon::Message::Walk { newcomer: entry(3), steps: 4 }),
@@ -63,7 +64,8 @@ fn messages() -> Vec<Message> {
         Message::Asap(asap::Message::Search(Box::new(search))),
         Message::Asap(asap::Message::CacheReply(asap::Ticket(3), [(NodeId(3), sheet.clone())].into())),
         Message::Asap(asap::Message::Update(sheet)),
-        Message::Job(JobMessage::Ended(task, Exit::Signal(9))),
+        Message::Job(JobMessage::Ended(task, Exit::Signal(9), None)),
+        Message::Job(JobMessage::Ended(task, Exit::Code(0), Some(Box::new(usage)))),
     ]
 }
 
@@ -89,6 +91,19 @@ fn each_shape_of_message_comes_back() {
         let head = Head::read(bytes[..HEAD].try_into().unwrap()).unwrap();
         assert_eq!(wire::read(head.kind, &bytes[HEAD..]).unwrap(), message);
     }
+}
+
+#[test]
+fn end_of_a_task_is_read_as_nodes_say_it_that_do_not_tell_what_it_took() {
+    let task = Task { job: JobId::from_number(1), epoch: Epoch(1), rank: Rank(0) };
+    let mut payload = minicbor::Encoder::new(Vec::new());
+    payload.array(2).unwrap().u32(1).unwrap().array(2).unwrap();
+    payload.encode(task).unwrap().encode(Exit::Code(3)).unwrap();
+    let ended = Message::Job(JobMessage::Ended(task, Exit::Code(3), None));
+    let mut bytes = vec![];
+    wire::write(&ended, &mut bytes).unwrap();
+    let head = Head::read(bytes[..HEAD].try_into().unwrap()).unwrap();
+    assert_eq!(wire::read(head.kind, &payload.into_writer()).unwrap(), ended);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! What is remembered of tasks that are long over, and what is left of them.
 
 use minicbor::{Decode, Encode};
+use shoal_daemon::executor::process::Ended;
 use shoal_daemon::executor::process::supervisor::ENDED_FOR;
-use shoal_daemon::executor::process::{Ended, Usage};
 use shoal_daemon::{Clock, Journal, Store};
 use shoal_model::{Size, Span, Time};
 use shoal_protocols::Record;
-use shoal_protocols::node::{Action, Exit, Task};
+use shoal_protocols::node::{Action, Exit, Task, Usage};
 
 use crate::machine::{Machine, task, wait_until};
 

@@ -75,7 +75,7 @@ impl Node {
             aria::Event::Unknown { task, owner } => {
                 let known = self.work.as_ref().is_some_and(|work| work.tasks.contains_key(&task));
                 if !known {
-                    ctx.send(owner, Message::Job(JobMessage::Ended(task, Exit::NotStarted)));
+                    ctx.send(owner, Message::Job(JobMessage::Ended(task, Exit::NotStarted, None)));
                 }
             }
         }

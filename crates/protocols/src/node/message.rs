@@ -1,7 +1,7 @@
 //! What nodes say, remember, do and tell: the words of all layers gathered, and those of the job's life.
 
 use minicbor::{CborLen, Decode, Encode};
-use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Resources, Time};
+use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Resources, Size, Span, Time};
 
 use super::gate::Denial;
 use super::handover;
@@ -47,14 +47,14 @@ pub enum Message {
 const _: () = assert!(size_of::<Message>() <= 56);
 
 /// What a job's owner and the nodes that run it say to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub enum JobMessage {
     /// To the owner: it runs.
     #[n(0)]
     Started(#[n(0)] Task, #[n(1)] Time),
-    /// To the owner: it has ended; repeated until answered by [`JobMessage::Noted`].
+    /// To the owner: it has ended, and took this, if that is known; repeated until answered by [`JobMessage::Noted`].
     #[n(1)]
-    Ended(#[n(0)] Task, #[n(1)] Exit),
+    Ended(#[n(0)] Task, #[n(1)] Exit, #[n(2)] Option<Box<Usage>>),
     /// To the run node: I have that on my disk.
     #[n(2)]
     Noted(#[n(0)] Task),
@@ -125,6 +125,21 @@ pub enum Exit {
     /// It never began: the node that it waited on leaves the grid.
     #[n(8)]
     GivenBack,
+}
+
+/// What a task took of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
+#[cbor(map)]
+pub struct Usage {
+    /// Processor time of its own code.
+    #[n(0)]
+    pub user: Span,
+    /// Processor time of the system on its behalf.
+    #[n(1)]
+    pub system: Span,
+    /// The most memory that one of its processes had; none if that is too little to be told.
+    #[n(2)]
+    pub memory_max: Size,
 }
 
 /// How a job ended; there is no other end.
@@ -441,9 +456,16 @@ pub enum Action {
     Stop(Task),
 }
 
-/// A task has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Outcome(pub Task, pub Exit);
+/// A task has ended, and took this, if that is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Outcome(pub Task, pub Exit, pub Option<Box<Usage>>);
+
+impl Outcome {
+    /// One of which nobody knows what it took.
+    pub fn unmeasured(task: Task, exit: Exit) -> Outcome {
+        Outcome(task, exit, None)
+    }
+}
 
 /// What the user gets to know.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -476,6 +498,8 @@ pub enum Event {
     },
     /// A task runs, as its owner has heard.
     Started(Task, Time),
+    /// A task took this of its machine, as its owner has heard.
+    Took(Task, Box<Usage>),
     /// The job has ended.
     Ended(JobId, End),
     /// The job is held, or no longer.
@@ -489,7 +513,7 @@ pub enum Event {
     /// A limit of the failure detector is reached: this node is not watched.
     Unwatched(NodeId),
     /// This node itself was away.
-    Slept(shoal_model::Span),
+    Slept(Span),
     /// The overlay does without this node.
     Left,
 }

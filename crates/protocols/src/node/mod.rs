@@ -62,7 +62,7 @@ pub use config::Config;
 pub use gate::{Ask, Denial, Gate, Judge};
 pub use message::{
     Action, Brief, Command, End, Event, Exit, JobMessage, Key, Message, Outcome, OwnedRecord, Record,
-    Refusal, Task, Timer,
+    Refusal, Task, Timer, Usage,
 };
 pub use owned::{Owned, Phase};
 pub use owner::OWNED_MAX;
@@ -157,7 +157,7 @@ impl Protocol for Node {
             Input::Command(Command::Leave) => self.leave(ctx),
             Input::Message { from, message } => self.on_message(from, message, ctx),
             Input::Timer(timer) => self.on_timer(timer, ctx),
-            Input::Done(Outcome(task, exit)) => self.on_exit(task, exit, ctx),
+            Input::Done(Outcome(task, exit, usage)) => self.on_exit(task, exit, usage, ctx),
         }
     }
 
@@ -282,7 +282,7 @@ impl Node {
                 ctx,
             ),
             Message::Job(JobMessage::Started(task, at)) => self.on_started(from, task, at, ctx),
-            Message::Job(JobMessage::Ended(task, exit)) => self.on_ended(from, task, exit, ctx),
+            Message::Job(JobMessage::Ended(task, exit, usage)) => self.on_ended(from, task, exit, usage, ctx),
             Message::Job(JobMessage::Noted(task)) => self.on_noted(from, task, ctx),
             Message::Job(JobMessage::Inquire(task)) => self.on_inquire(from, task, ctx),
             Message::Job(JobMessage::Sooner(task)) => self.on_sooner(from, task, ctx),

@@ -13,7 +13,7 @@ use std::collections::btree_map::Entry;
 use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Span, Time, refuse_unhonoured};
 
 use super::gate::{DENIED_MAX, Denial};
-use super::message::{Brief, End, Event, Exit, JobMessage, Message, Record, Refusal, Task, Timer};
+use super::message::{Brief, End, Event, Exit, JobMessage, Message, Record, Refusal, Task, Timer, Usage};
 use super::owned::{Owned, Phase};
 use super::{Node, Recipe, Work};
 use crate::commit::two_phase::{self, Failure, Placement, Proposal};
@@ -297,7 +297,14 @@ impl Node {
         }
     }
 
-    pub(super) fn on_ended(&mut self, from: NodeId, task: Task, exit: Exit, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn on_ended(
+        &mut self,
+        from: NodeId,
+        task: Task,
+        exit: Exit,
+        usage: Option<Box<Usage>>,
+        ctx: &mut Ctx<'_, Node>,
+    ) {
         if self.was_done(from, task, exit) {
             self.end(task.job, End::Finished, ctx);
         }
@@ -315,6 +322,9 @@ impl Node {
         // Told twice, or told again by a node that has forgotten it since: what was noted stays.
         if let Entry::Vacant(vacant) = exits.entry(rank) {
             vacant.insert(exit);
+            if let Some(usage) = usage {
+                ctx.report(Event::Took(task, usage));
+            }
             let all = exits.len() == nodes;
             let ended = exits.iter().map(|(&rank, &exit)| (rank, exit)).collect();
             match (exit, all) {

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use shoal_model::{Epoch, JobId, NodeId, Rank, Span};
 
-use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer};
+use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer, Usage};
 use super::{Node, Work};
 use crate::commit::two_phase::{Lock, Stage};
 use crate::protocol::Ctx;
@@ -40,6 +40,8 @@ const TELL_MOST: Span = Span::from_mins(10);
 pub(super) struct Running {
     owner: NodeId,
     pub state: TaskState,
+    /// What it took, once it has ended. Not saved: told, never acted upon.
+    usage: Option<Box<Usage>>,
 }
 
 /// How far a task has come.
@@ -57,7 +59,7 @@ pub enum TaskState {
 
 impl Running {
     pub(super) fn waiting(owner: NodeId) -> Running {
-        Running { owner, state: TaskState::Waiting }
+        Running { owner, state: TaskState::Waiting, usage: None }
     }
 
     pub(super) fn owner(&self) -> NodeId {
@@ -69,8 +71,16 @@ impl Running {
         self.state == TaskState::Waiting && self.owner == owner
     }
 
+    /// What its owner is told of its end; none if it has not ended.
+    fn end(&self, task: Task) -> Option<JobMessage> {
+        match self.state {
+            TaskState::Ended(exit) => Some(JobMessage::Ended(task, exit, self.usage.clone())),
+            TaskState::Waiting | TaskState::Running | TaskState::Stopping => None,
+        }
+    }
+
     pub(super) fn restore(owner: NodeId, exit: Option<Exit>) -> Running {
-        Running { owner, state: exit.map_or(TaskState::Running, TaskState::Ended) }
+        Running { owner, state: exit.map_or(TaskState::Running, TaskState::Ended), usage: None }
     }
 }
 
@@ -101,7 +111,7 @@ impl Node {
         let task = Task { job, epoch, rank };
         let (owner, start) = (lock.coordinator, lock.start);
         // After a restart the task may be known already, as one that runs or has ended.
-        work.tasks.entry(task).or_insert(Running { owner, state: TaskState::Waiting });
+        work.tasks.entry(task).or_insert(Running::waiting(owner));
         let brief = brief.clone();
         ctx.wake_at(start, Timer::Start(task));
         // Else it would start before its files are here.
@@ -173,19 +183,26 @@ impl Node {
     /// An owner that is heard of again is told at once what it has missed.
     pub(super) fn tell_all(&self, owner: NodeId, ctx: &mut Ctx<'_, Node>) {
         for (&task, running) in self.work.iter().flat_map(|work| &work.tasks) {
-            if let TaskState::Ended(exit) = running.state
-                && running.owner == owner
-            {
-                ctx.send(owner, Message::Job(JobMessage::Ended(task, exit)));
+            if let Some(end) = running.end(task).filter(|_| running.owner == owner) {
+                ctx.send(owner, Message::Job(end));
             }
         }
     }
 
     /// A task has ended, or was never found again.
-    pub(super) fn on_exit(&mut self, task: Task, exit: Exit, ctx: &mut Ctx<'_, Node>) {
+    pub(super) fn on_exit(
+        &mut self,
+        task: Task,
+        exit: Exit,
+        usage: Option<Box<Usage>>,
+        ctx: &mut Ctx<'_, Node>,
+    ) {
         let Some(running) = self.work.as_mut().and_then(|work| work.tasks.get_mut(&task)) else { return };
         match running.state {
-            TaskState::Running => self.settle(task, exit, ctx),
+            TaskState::Running => {
+                running.usage = usage;
+                self.settle(task, exit, ctx);
+            }
             TaskState::Stopping => {
                 self.drop_task(task);
                 ctx.erase(Key::Task(task));
@@ -224,25 +241,28 @@ impl Node {
 
     pub(super) fn on_inquire(&mut self, from: NodeId, task: Task, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &self.work else { return };
-        let answer = match work.tasks.get(&task).map(|running| running.state) {
+        let running = work.tasks.get(&task);
+        let answer = match running.map(|running| running.state) {
             Some(TaskState::Waiting | TaskState::Stopping) => return,
             // When exactly is forgotten; it was planned for then, and began within its grace.
             Some(TaskState::Running) => {
                 let planned = work.commit.lock(task.job, task.epoch).map(|(lock, _)| lock.start);
                 JobMessage::Started(task, planned.unwrap_or(ctx.now))
             }
-            Some(TaskState::Ended(exit)) => JobMessage::Ended(task, exit),
+            Some(TaskState::Ended(exit)) => {
+                JobMessage::Ended(task, exit, running.and_then(|running| running.usage.clone()))
+            }
             None if self.is_held_here(task) => return,
             // Never heard of, or forgotten with the disk.
-            None => JobMessage::Ended(task, Exit::Lost),
+            None => JobMessage::Ended(task, Exit::Lost, None),
         };
         ctx.send(from, Message::Job(answer));
     }
 
     pub(super) fn on_tell(&mut self, task: Task, reminder: u8, ctx: &mut Ctx<'_, Node>) {
         let Some(running) = self.work.as_ref().and_then(|work| work.tasks.get(&task)) else { return };
-        let TaskState::Ended(exit) = running.state else { return };
-        ctx.send(running.owner, Message::Job(JobMessage::Ended(task, exit)));
+        let Some(end) = running.end(task) else { return };
+        ctx.send(running.owner, Message::Job(end));
         let pause = (TELL_LEAST * (1 << reminder.min(20))).min(TELL_MOST);
         ctx.wake_after(pause, Timer::Tell(task, reminder.saturating_add(1)));
     }

@@ -3,7 +3,7 @@
 mod leaving;
 mod restart;
 
-use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Span, Time};
+use shoal_model::{Envelope, Job, Machine, NodeId, Nonce, Resources, Size, Span, Time};
 
 use shoal_model::envelope::Pass;
 
@@ -402,7 +402,7 @@ fn owner_that_is_heard_of_again_is_told_at_once_what_it_has_missed() {
     confirm(&mut world, &job);
     world.run_for(Span::from_secs(25));
     let (task, _) = world.core(NodeId(1)).tasks().next().expect("it runs");
-    world.tell(NodeId(1), Input::Done(Outcome(task, Exit::Lost)));
+    world.tell(NodeId(1), Input::Done(Outcome::unmeasured(task, Exit::Lost)));
     world.run_for(Span::from_hours(1));
     let told = said(&world, "ended");
     let ping = Message::Heartbeat(heartbeat::Message::Ping(1));
@@ -410,6 +410,22 @@ fn owner_that_is_heard_of_again_is_told_at_once_what_it_has_missed() {
     assert_eq!(said(&world, "ended"), told + 1);
     world.tell(NodeId(1), Input::Message { from: NodeId(3), message: ping });
     assert_eq!(said(&world, "ended"), told + 1, "others need not know");
+}
+
+#[test]
+fn owner_hears_what_a_task_took_with_its_end_however_often_that_is_told() {
+    let mut world = World::<Node>::new(1, config(), A_MOMENT);
+    let me = NodeId(1);
+    world.command(me, Command::Submit(long_job("1")));
+    world.run_for(Span::from_secs(1));
+    let (task, _) = world.core(me).tasks().next().expect("it runs");
+    let usage = Usage { user: Span::from_secs(7), memory_max: Size::from_mib(3), ..Usage::default() };
+    world.tell(me, Input::Done(Outcome(task, Exit::Code(0), Some(Box::new(usage)))));
+    let told = JobMessage::Ended(task, Exit::Code(0), Some(Box::new(usage)));
+    world.tell(me, Input::Message { from: me, message: Message::Job(told) });
+    world.run_for(Span::from_secs(60));
+    let took = Event::Took(task, Box::new(usage));
+    assert_eq!(world.reports().iter().filter(|(.., event)| *event == took).count(), 1, "{}", world.story());
 }
 
 #[test]
@@ -503,7 +519,7 @@ fn job_whose_files_cannot_be_had_is_planned_anew_and_fails_in_the_end() {
         world.run_for(Span::from_secs(30));
         let task = Task { job, epoch: shoal_model::Epoch(epoch), rank: shoal_model::Rank(0) };
         assert_eq!(world.core(NodeId(1)).task(task), Some(TaskState::Running), "{}", world.story());
-        world.tell(NodeId(1), Input::Done(Outcome(task, Exit::Unstaged)));
+        world.tell(NodeId(1), Input::Done(Outcome::unmeasured(task, Exit::Unstaged)));
     }
     world.run_for(Span::from_secs(30));
     let owned = world.core(NodeId(1)).job(job).expect("it is known");

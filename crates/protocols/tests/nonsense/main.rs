@@ -135,7 +135,7 @@ fn nonsense_gets_as_far_as_jobs_that_wait_and_are_handed_over() {
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::new(cases(1));
     let (mut placed, mut started, mut handed) = (0, 0, 0);
-    for _ in 0..60 {
+    for _ in 0..150 {
         let words = vec(word_of_queues(), 150).new_tree(&mut runner).expect("words").current();
         let subject = survives("aria", words).expect("the node survives");
         placed += subject.placed();

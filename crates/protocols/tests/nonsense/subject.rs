@@ -107,10 +107,10 @@ impl Subject {
                 }
             }
             Word::Asks(command) => self.input(Input::Command(command)),
-            Word::Ends(task, exit) => self.input(Input::Done(Outcome(task, exit))),
+            Word::Ends(task, exit) => self.input(Input::Done(Outcome::unmeasured(task, exit))),
             Word::EndsStarted(place, exit) => {
                 if let Some(&task) = self.hands.started.get(place) {
-                    self.input(Input::Done(Outcome(task, exit)));
+                    self.input(Input::Done(Outcome::unmeasured(task, exit)));
                 }
             }
             Word::Timers(count) => (0..count).for_each(|_| self.next_timer()),
@@ -322,9 +322,9 @@ impl Subject {
                 let said = if yours { handover::Message::Taken(job) } else { handover::Message::Ready(job) };
                 vec![Message::HandOver(said)]
             }
-            Message::Job(JobMessage::Ended(task, _)) => vec![Message::Job(JobMessage::Noted(task))],
+            Message::Job(JobMessage::Ended(task, ..)) => vec![Message::Job(JobMessage::Noted(task))],
             Message::Job(JobMessage::Inquire(task)) => {
-                vec![Message::Job(JobMessage::Ended(task, Exit::Code(0)))]
+                vec![Message::Job(JobMessage::Ended(task, Exit::Code(0), None))]
             }
             Message::Overlay(cyclon::Message::Shuffle(entries)) => {
                 vec![Message::Overlay(cyclon::Message::ShuffleReply(entries))]
@@ -339,7 +339,8 @@ impl Subject {
         let rank = placement.and_then(|placement| placement.nodes.iter().position(|&node| node == from));
         let task = rank.map(|rank| Task { job, epoch, rank: shoal_model::Rank(rank as u32) });
         let life = |task| {
-            [JobMessage::Started(task, self.now), JobMessage::Ended(task, Exit::Code(0))].map(Message::Job)
+            [JobMessage::Started(task, self.now), JobMessage::Ended(task, Exit::Code(0), None)]
+                .map(Message::Job)
         };
         task.into_iter().flat_map(life).collect()
     }

@@ -13,7 +13,7 @@ use shoal_protocols::Shared;
 use shoal_protocols::commit::two_phase::{Message as Commit, Prepare, Vote};
 use shoal_protocols::guard::heartbeat;
 use shoal_protocols::node::{
-    Brief, Command, Denial, End, Exit, JobMessage, Message, OwnedRecord, Task, handover,
+    Brief, Command, Denial, End, Exit, JobMessage, Message, OwnedRecord, Task, Usage, handover,
 };
 use shoal_protocols::overlay::cyclon::{self, Entry};
 use shoal_protocols::scheduling::{aria, sample};
@@ -334,10 +334,22 @@ fn handed() -> impl Strategy<Value = handover::Message> {
     ]
 }
 
+fn usage() -> impl Strategy<Value = Usage> {
+    (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(user, system, memory)| Usage {
+        user: Span::from_micros(user),
+        system: Span::from_micros(system),
+        memory_max: Size::from_bytes(memory),
+    })
+}
+
 pub fn life() -> impl Strategy<Value = JobMessage> {
     prop_oneof![
         (task(), time()).prop_map(|(task, at)| JobMessage::Started(task, at)),
-        (task(), exit()).prop_map(|(task, exit)| JobMessage::Ended(task, exit)),
+        (task(), exit(), option::of(usage())).prop_map(|(task, exit, usage)| JobMessage::Ended(
+            task,
+            exit,
+            usage.map(Box::new)
+        )),
         task().prop_map(JobMessage::Noted),
         task().prop_map(JobMessage::Inquire),
         task().prop_map(JobMessage::Sooner),

@@ -29,7 +29,7 @@ impl Stir {
             Saw::Act(Action::Start { task, .. }) => {
                 self.running.insert((node, *task));
             }
-            Saw::Done(Outcome(task, _)) => {
+            Saw::Done(Outcome(task, ..)) => {
                 self.running.remove(&(node, *task));
             }
             Saw::Crash => self.running.retain(|(other, _)| *other != node),

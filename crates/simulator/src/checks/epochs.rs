@@ -55,7 +55,7 @@ impl Check for Epochs {
             Saw::Act(Action::Start { task, .. }) => {
                 self.running.entry(node).or_default().insert(*task);
             }
-            Saw::Done(Outcome(task, exit)) => {
+            Saw::Done(Outcome(task, exit, _)) => {
                 if self.running.entry(node).or_default().remove(task) {
                     self.exits.insert(*task, (node, *exit));
                 }

@@ -106,7 +106,7 @@ impl Check for Gang {
                     self.uncertain.insert((job, epoch));
                 }
             }
-            Saw::Done(Outcome(Task { job, epoch, rank }, exit)) => {
+            Saw::Done(Outcome(Task { job, epoch, rank }, exit, _)) => {
                 if let Some(started) = self.started.get_mut(&(*job, *epoch)) {
                     started.running.remove(rank);
                     if *exit != Exit::Code(0) {

@@ -72,7 +72,7 @@ impl Check for Overbooked {
                     running.stopping = true;
                 }
             }
-            Saw::Done(Outcome(task, _)) => {
+            Saw::Done(Outcome(task, ..)) => {
                 self.running.entry(node).or_default().remove(task);
             }
             Saw::Crash => {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn done(number: u8, epoch: u32) -> Saw<Node> {
-        Saw::Done(Outcome(task(number, epoch), Exit::Stopped))
+        Saw::Done(Outcome::unmeasured(task(number, epoch), Exit::Stopped))
     }
 
     /// What the checker says of what happens on a machine of three cores.

@@ -216,7 +216,9 @@ pub struct HalfStarted;
 impl Plant for HalfStarted {
     fn pretends(action: &Action) -> Option<Outcome> {
         match action {
-            Action::Start { task, .. } if task.rank == Rank(1) => Some(Outcome(*task, Exit::Code(0))),
+            Action::Start { task, .. } if task.rank == Rank(1) => {
+                Some(Outcome::unmeasured(*task, Exit::Code(0)))
+            }
             Action::Stage { .. } | Action::Start { .. } | Action::Adopt(_) | Action::Stop(_) => None,
         }
     }
@@ -238,12 +240,12 @@ pub struct IgnoredEpoch;
 
 impl Plant for IgnoredEpoch {
     fn hears(node: &Node, from: NodeId, message: Message) -> (NodeId, Message) {
-        if let Message::Job(JobMessage::Ended(task, exit)) = message
+        if let Message::Job(JobMessage::Ended(task, exit, _)) = message
             && let Some(placement) = node.commit().and_then(|commit| commit.placement(task.job))
             && let Some(&now_there) = placement.nodes.get(task.rank.0 as usize)
         {
             let task = Task { epoch: placement.epoch, ..task };
-            return (now_there, Message::Job(JobMessage::Ended(task, exit)));
+            return (now_there, Message::Job(JobMessage::Ended(task, exit, None)));
         }
         (from, message)
     }

@@ -118,7 +118,7 @@ impl Measures {
             Saw::Event(event) => self.hear(*at, event),
             Saw::Act(Action::Start { task, .. }) => self.start(*at, *node, *task),
             Saw::Act(Action::Stage { .. } | Action::Adopt(_) | Action::Stop(_)) => {}
-            Saw::Done(Exited(task, _)) => self.stop(*at, *node, *task),
+            Saw::Done(Exited(task, ..)) => self.stop(*at, *node, *task),
             Saw::Crash | Saw::Restart => self.stop_all(*at, *node),
             Saw::DiskLost => {}
             Saw::Save(_) | Saw::Erase(_) | Saw::Send(..) => {}
@@ -209,6 +209,7 @@ impl Measures {
             | Event::Unplaced { .. }
             | Event::Denied { .. }
             | Event::Started(..)
+            | Event::Took(..)
             | Event::Suspected(_)
             | Event::Back(_)
             | Event::Silent(_)

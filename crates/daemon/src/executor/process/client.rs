@@ -319,7 +319,7 @@ impl Client {
     /// Says how a task ended that never began.
     fn give_up(&mut self, task: Task, exit: Exit) {
         if let Some(waiting) = self.waiting.remove(&task) {
-            waiting.completion.complete(Outcome(task, exit));
+            waiting.completion.complete(Outcome::unmeasured(task, exit));
         }
     }
 
@@ -426,7 +426,6 @@ impl Client {
         (self.setup.hears)(ended);
         let Some(waiting) = self.waiting.remove(&ended.task) else { return };
         let (task, exit) = (ended.task, ended.exit);
-        let done = move || waiting.completion.complete(Outcome(task, exit));
         let ran = match exit {
             Exit::Code(_) | Exit::Signal(_) | Exit::Overran => true,
             // Nobody asks for what these left behind: the job runs again, or was taken back.
@@ -437,6 +436,8 @@ impl Client {
             | Exit::Unstaged
             | Exit::GivenBack => false,
         };
+        let usage = ran.then(|| Box::new(ended.usage));
+        let done = move || waiting.completion.complete(Outcome(task, exit, usage));
         match &self.setup.files {
             Some(files) if ran => files.collect(task, Box::new(done)),
             Some(files) => {

@@ -49,7 +49,7 @@ use shoal_model::job::Work;
 use shoal_model::{Job, Name, NodeId, Size, Span, Time};
 use shoal_protocols::node::{Action, Brief, Node, Task};
 
-pub use words::{Ended, Keep, Usage};
+pub use words::{Ended, Keep};
 
 use super::Executor;
 use crate::cell::{Secret, Walls};

@@ -20,7 +20,7 @@ use minicbor::{Decode, Encode};
 use shoal_model::job::{Environment, Work};
 use shoal_model::{Size, Span, Thousandths, Time};
 use shoal_protocols::Record;
-use shoal_protocols::node::{Exit, Task};
+use shoal_protocols::node::{Exit, Task, Usage};
 
 use crate::cell::{Secret, Walls};
 
@@ -177,22 +177,6 @@ pub struct Ended {
     /// Why it did not run, if it did not.
     #[n(6)]
     pub reason: Option<String>,
-}
-
-/// What a task took of the machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
-pub struct Usage {
-    /// Processor time of its own code.
-    #[n(0)]
-    pub user: Span,
-    /// Processor time of the system on its behalf.
-    #[n(1)]
-    pub system: Span,
-    /// The most memory that one of its processes had. Never less than the few MiB of the supervisor that forked it:
-    /// the system counts from the fork.
-    #[n(2)]
-    pub memory_max: Size,
 }
 
 /// What a supervisor remembers of a task: that it was to be started, and how it ended.

@@ -217,7 +217,7 @@ fn job_that_comes_to_a_node_that_leaves_is_given_back_before_its_turn() {
     assert_eq!(world.core(LEAVER).task(task), Some(TaskState::Ended(Exit::GivenBack)), "{}", world.story());
     // What runs there ends, and it is nobody's turn.
     let (running, _) = world.core(LEAVER).tasks().find(|(_, state)| *state == TaskState::Running).unwrap();
-    world.tell(LEAVER, Input::Done(Outcome(running, Exit::Code(0))));
+    world.tell(LEAVER, Input::Done(Outcome::unmeasured(running, Exit::Code(0))));
     world.run_for(Span::from_secs(1));
     assert!(!world.core(LEAVER).tasks().any(|(_, state)| state == TaskState::Running));
 }

@@ -57,7 +57,7 @@ fn gate_is_asked_before_a_task_starts_early_in_room_that_came_up() {
     let mut world = busy(&judge);
     let before = judge.0.load(Ordering::SeqCst);
     let (task, _) = world.core(ME).tasks().find(|(_, state)| *state == TaskState::Running).unwrap();
-    world.tell(ME, Input::Done(Outcome(task, Exit::Code(0))));
+    world.tell(ME, Input::Done(Outcome::unmeasured(task, Exit::Code(0))));
     world.run_for(Span::from_secs(1));
     // One has the room: it is asked for when it is offered, and when it starts. Another may find a better place meanwhile.
     let asked = judge.0.load(Ordering::SeqCst) - before;

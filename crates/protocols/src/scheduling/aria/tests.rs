@@ -64,7 +64,7 @@ fn starts(world: &World<Node>) -> usize {
 
 fn ends(world: &mut World<Node>, job: &Shared<Envelope>, epoch: u32) {
     let task = Task { job: job.id(), epoch: Epoch(epoch), rank: shoal_model::Rank(0) };
-    world.tell(ME, Input::Done(node::Outcome(task, node::Exit::Code(0))));
+    world.tell(ME, Input::Done(node::Outcome::unmeasured(task, node::Exit::Code(0))));
 }
 
 #[test]

@@ -17,14 +17,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgid};
 use shoal_model::units::About;
 use shoal_model::{Size, Span};
-use shoal_protocols::node::{Exit, Task};
+use shoal_protocols::node::{Exit, Task, Usage};
 
 use super::super::layout::Layout;
-use super::super::words::{Answer, Ended, Order, Request, Usage};
+use super::super::words::{Answer, Ended, Order, Request};
 use super::grants::{Grant, Grants};
 use super::groups::Groups;
 use super::ledger::Ledger;
@@ -499,7 +500,11 @@ fn exit_of(status: ExitStatus) -> Exit {
 
 fn usage_of(usage: &wait4::ResourceUsage) -> Usage {
     let span = |time: Duration| Span::from_micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
-    Usage { user: span(usage.utime), system: span(usage.stime), memory_max: Size::from_bytes(usage.maxrss) }
+    // The system counts from the fork, when it still had the memory of this process.
+    let own =
+        getrusage(UsageWho::RUSAGE_SELF).map_or(0, |own| u64::try_from(own.max_rss()).unwrap_or(0) << 10);
+    let memory_max = Size::from_bytes(if usage.maxrss > own { usage.maxrss } else { 0 });
+    Usage { user: span(usage.utime), system: span(usage.stime), memory_max }
 }
 
 fn micros(span: Span) -> Duration {

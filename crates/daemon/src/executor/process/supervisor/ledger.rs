@@ -121,7 +121,8 @@ mod tests {
     use shoal_model::{Epoch, JobId, Rank};
     use shoal_protocols::node::Exit;
 
-    use super::super::super::words::Usage;
+    use shoal_protocols::node::Usage;
+
     use super::*;
 
     fn task(number: u64) -> Task {

@@ -50,13 +50,13 @@ use std::time::Duration;
 
 use nix::sys::prctl;
 use nix::unistd::setsid;
-use shoal_protocols::node::{Exit, Task};
+use shoal_protocols::node::{Exit, Task, Usage};
 
 pub use ledger::{ENDED_FOR, ENDED_MAX};
 pub(super) use spawner::{PATH, find};
 
 use super::layout::Layout;
-use super::words::{Answer, Ended, Request, Usage};
+use super::words::{Answer, Ended, Request};
 use crate::clock::Clock;
 use crate::store;
 use groups::Groups;

@@ -110,7 +110,7 @@ impl Scene {
     /// A job that runs here ends.
     pub fn ends(&mut self, number: u8) {
         let task = Task { job: self.job(number), epoch: Epoch(1), rank: Rank(0) };
-        self.world.tell(ME, Input::Done(Outcome(task, Exit::Code(0))));
+        self.world.tell(ME, Input::Done(Outcome::unmeasured(task, Exit::Code(0))));
     }
 
     /// The owner of a job wants it to stay, because whoever was to have it does not.
