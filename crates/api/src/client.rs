@@ -175,7 +175,7 @@ impl Client {
         self.page("/jobs", query)
     }
 
-    /// A page of the jobs that all nodes accepted which answer, the last one first.
+    /// The same of all nodes that answer.
     pub fn jobs_of_grid(&self, query: &JobQuery) -> Result<JobPage, ClientError> {
         self.page("/grid/jobs", query)
     }
@@ -185,7 +185,7 @@ impl Client {
         self.page("/queue", query)
     }
 
-    /// A page of the jobs of all nodes that have not ended, those that start first first.
+    /// The same of all nodes that answer.
     pub fn queue_of_grid(&self, query: &JobQuery) -> Result<JobPage, ClientError> {
         self.page("/grid/queue", query)
     }

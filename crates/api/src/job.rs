@@ -195,17 +195,15 @@ pub struct JobStatus {
 pub struct JobUsage {
     /// How many of them have ended.
     pub tasks: u32,
-    /// Processor time of their own code, of all of them together.
-    #[schema(value_type = String, example = "1m12s")]
-    pub user: SpanText,
-    /// Processor time of the system on their behalf.
-    #[schema(value_type = String, example = "2.4s")]
-    pub system: SpanText,
+    /// Processor time of their own code, of all of them together, in milliseconds.
+    pub user_ms: u64,
+    /// Processor time of the system on their behalf, in milliseconds.
+    pub system_ms: u64,
     /// The most memory that one process of any of them had, in bytes; none where it is less than what starts tasks has
     /// itself, some MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_max: Option<u64>,
-    /// Percent of the time of the granted cores that they were busy, where the job ran for a second or more.
+    /// Percent of their time on the granted cores that they were busy, where they ran for a second or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<u32>,
 }
@@ -259,6 +257,13 @@ pub struct JobPage {
     /// What to give as `cursor` for the next page; none if this is the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// Of a list of the whole grid: how many nodes did not answer in time, whose jobs are not in it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub silent: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Something that happened.

@@ -26,5 +26,6 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     if page.next.is_some() {
         eprintln!("there are more: --limit lists more of them");
     }
+    show::silent(page.silent);
     Ok(())
 }

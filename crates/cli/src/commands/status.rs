@@ -51,13 +51,15 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let mut page = list(&query)?;
     while let Some(next) = page.next.take_if(|_| arguments.all) {
         query.cursor = Some(next);
-        let JobPage { jobs, next } = list(&query)?;
+        let JobPage { jobs, next, silent } = list(&query)?;
         page.jobs.extend(jobs);
-        page.next = next;
+        page.next = next.filter(|next| query.cursor.as_ref() != Some(next));
+        page.silent = page.silent.max(silent);
     }
     context.output.print(&page, || show::jobs(&page.jobs, &Clock::read()))?;
     if page.next.is_some() && !arguments.all {
         eprintln!("there are more: --all lists them");
     }
+    show::silent(page.silent);
     Ok(())
 }

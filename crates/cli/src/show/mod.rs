@@ -95,6 +95,15 @@ pub fn jobs(jobs: &[JobStatus], clock: &Clock) -> Table {
     table
 }
 
+/// Says that a list lacks the jobs of nodes that did not answer.
+pub fn silent(count: u32) {
+    match count {
+        0 => {}
+        1 => eprintln!("one node did not answer in time: its jobs are not listed"),
+        _ => eprintln!("{count} nodes did not answer in time: their jobs are not listed"),
+    }
+}
+
 /// What a job is called; one of an array with its index.
 fn name(job: &JobStatus) -> String {
     let name = job.name.clone().unwrap_or_default();
@@ -105,14 +114,17 @@ fn name(job: &JobStatus) -> String {
 }
 
 /// What a job took, in one line.
-fn usage(usage: &JobUsage) -> String {
-    let all = span(usage.user.0 + usage.system.0);
+fn usage(usage: &JobUsage, nodes: u32) -> String {
+    let (user, system) = (Span::from_millis(usage.user_ms), Span::from_millis(usage.system_ms));
+    let all = span(user + system);
+    let part =
+        if usage.tasks < nodes { format!("{} of {nodes} tasks: ", usage.tasks) } else { String::new() };
     let busy = usage.busy.map(|percent| format!(", {percent} % of its cores")).unwrap_or_default();
     let memory = match usage.memory_max {
         None => "little memory".to_owned(),
         Some(bytes) => format!("{} of memory at most", About::Up(Size::from_bytes(bytes))),
     };
-    format!("{all} of processor time ({} of it the system){busy}; {memory}", span(usage.system.0))
+    format!("{part}{all} of processor time ({} of it the system){busy}; {memory}", span(system))
 }
 
 /// One job, line by line.
@@ -153,7 +165,7 @@ pub fn job(job: &JobStatus, clock: &Clock) -> Table {
     line("ended", at(job.ended));
     let ran = job.started.zip(job.ended).map(|(started, ended)| span(ended.0.since(started.0)));
     line("ran for", ran);
-    line("took", job.usage.as_ref().map(usage));
+    line("took", job.usage.as_ref().map(|taken| usage(taken, job.nodes)));
     if let Some(outputs) = &job.outputs {
         let bytes = About::Up(Size::from_bytes(outputs.bytes));
         line("files", Some(format!("{} with {bytes}: `shoal get {}`", outputs.files, short(job))));

@@ -28,7 +28,7 @@ use shoal_model::units::TimeText;
 use shoal_model::{Digest, Epoch, JobId, NodeId, Rank, Resources};
 use tokio::sync::mpsc;
 
-use crate::service::By;
+use crate::service::{By, Order};
 pub use parts::{Breaker, BrokeOff, Parts};
 
 /// The most bytes of a question.
@@ -214,27 +214,17 @@ pub enum Question {
     Node,
     /// See [`shoal_model::Machine`].
     Machine,
-    /// Which jobs that you accepted have not ended? Answered by [`shoal_api::JobPage`], those that start first first.
-    Queue {
+    /// Which jobs have you accepted? Answered by a [`Listing`](crate::service::Listing).
+    List {
+        /// Which of them, and in which order.
+        order: Order,
         /// In these states only, with commas between.
         state: Option<String>,
         /// With this in their names only.
         name: Option<String>,
         /// How many.
         limit: Option<usize>,
-        /// After this one.
-        #[serde(default)]
-        cursor: Option<String>,
-    },
-    /// Which jobs have you accepted? Answered by [`shoal_api::JobPage`], the last one first.
-    Latest {
-        /// In these states only, with commas between.
-        state: Option<String>,
-        /// With this in their names only.
-        name: Option<String>,
-        /// How many.
-        limit: Option<usize>,
-        /// Before this one.
+        /// After this place.
         cursor: Option<String>,
     },
     /// From when on do you have room for this? Answered by a time, or none.
@@ -403,8 +393,7 @@ impl Question {
             | Question::Output { .. }
             | Question::Node
             | Question::Machine
-            | Question::Queue { .. }
-            | Question::Latest { .. }
+            | Question::List { .. }
             | Question::Free { .. }
             | Question::Notices { .. }
             | Question::Notice { .. }

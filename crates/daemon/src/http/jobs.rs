@@ -137,7 +137,8 @@ pub(super) async fn submit(
     responses((status = 200, body = JobPage), (status = 400, body = Problem))
 )]
 pub(super) async fn list(State(shared): State<Shared>, query: Asked<ListQuery>) -> Answer {
-    Ok(Reply::json(200, &shared.service.list(&read(query)?, Order::Latest).await?))
+    let page: JobPage = shared.service.list(&read(query)?, Order::Latest).await?.into();
+    Ok(Reply::json(200, &page))
 }
 
 /// List the jobs that have not ended, by their start
@@ -152,7 +153,8 @@ pub(super) async fn list(State(shared): State<Shared>, query: Asked<ListQuery>) 
     responses((status = 200, body = JobPage), (status = 400, body = Problem))
 )]
 pub(super) async fn queue(State(shared): State<Shared>, query: Asked<ListQuery>) -> Answer {
-    Ok(Reply::json(200, &shared.service.list(&read(query)?, Order::Queue).await?))
+    let page: JobPage = shared.service.list(&read(query)?, Order::Queue).await?.into();
+    Ok(Reply::json(200, &page))
 }
 
 /// List the jobs of all nodes that answer, the last one first

@@ -39,11 +39,9 @@ impl Service {
     pub async fn nodes(&self) -> Result<NodeList, Wrong> {
         let mut nodes = vec![self.node().await?];
         let mut silent: std::collections::BTreeSet<NodeId> = self.elsewhere.members().into_iter().collect();
-        for (node, reply) in self.ask_all(&Question::Node).await {
-            if let Some(view) = reply.read::<NodeView>().await {
-                silent.remove(&node);
-                nodes.push(view);
-            }
+        for (node, view) in self.ask_all::<NodeView>(&Question::Node).await {
+            silent.remove(&node);
+            nodes.push(view);
         }
         nodes.extend(silent.into_iter().map(|node| NodeView {
             id: node.to_string(),

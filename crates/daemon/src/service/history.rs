@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use shoal_api::State;
 use shoal_model::{JobId, Time};
 use shoal_protocols::node::{End, Event, Refusal};
@@ -55,7 +56,8 @@ pub struct Told {
 }
 
 /// Where a list goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Cursor(pub Time, pub JobId);
 
 /// Rings when something happens to a job, as long as it is kept.
@@ -251,6 +253,12 @@ impl History {
         Watch { job, bell: Arc::clone(bell), shared: Arc::clone(&self.shared) }
     }
 
+    /// The story of a job, and what is told from then on, which begins with this number: nothing is in both or in neither.
+    pub fn follow(&self, job: JobId) -> (Option<Story>, u64, broadcast::Receiver<Arc<Told>>) {
+        let inner = self.shared.lock();
+        (inner.stories.get(&job).cloned(), inner.number, self.told.subscribe())
+    }
+
     /// What was told after a number, as far as it is kept, and what is told from now on.
     pub fn listen(&self, after: Option<u64>) -> (Vec<Arc<Told>>, broadcast::Receiver<Arc<Told>>) {
         let inner = self.shared.lock();
@@ -417,6 +425,20 @@ impl Cursor {
         let plain = time.bytes().all(|byte| byte.is_ascii_hexdigit());
         let time = u64::from_str_radix(time, 16).ok().filter(|_| plain)?;
         Some(Cursor(Time::from_micros(time), job.parse().ok()?))
+    }
+}
+
+impl From<Cursor> for String {
+    fn from(cursor: Cursor) -> String {
+        cursor.word()
+    }
+}
+
+impl TryFrom<String> for Cursor {
+    type Error = &'static str;
+
+    fn try_from(word: String) -> Result<Cursor, &'static str> {
+        Cursor::read(&word).ok_or("no place in a list")
     }
 }
 

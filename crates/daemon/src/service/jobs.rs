@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use shoal_api::{JobStatus, Problem, State, Until};
 use shoal_model::job::Array;
 use shoal_model::units::SpanText;
@@ -149,8 +150,7 @@ impl Service {
             _ => return Err(Wrong::ambiguous(prefix, &here)),
         }
         let mut found: Vec<(JobId, NodeId)> = Vec::new();
-        for (node, reply) in self.ask_all(&Question::Find { prefix: prefix.clone() }).await {
-            let jobs = reply.read::<Vec<JobId>>().await.unwrap_or_default();
+        for (node, jobs) in self.ask_all::<Vec<JobId>>(&Question::Find { prefix: prefix.clone() }).await {
             found.extend(jobs.into_iter().take(CANDIDATES_MAX).map(|job| (job, node)));
         }
         // An heir may have one of its own by now; it is asked where nobody says that it has the job.
@@ -184,17 +184,29 @@ impl Service {
             .await
     }
 
-    /// Asks all other nodes at once; who does not answer in time is left out.
-    pub(super) async fn ask_all(&self, question: &Question) -> Vec<(NodeId, Reply)> {
+    /// Asks all other nodes at once; who does not answer in time, or not in full, is left out.
+    pub(super) async fn ask_all<T>(&self, question: &Question) -> Vec<(NodeId, T)>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
+        self.ask_all_within(question, PATIENCE).await
+    }
+
+    /// The same, with less patience.
+    pub(super) async fn ask_all_within<T>(&self, question: &Question, patience: Duration) -> Vec<(NodeId, T)>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
         let question = question.write();
         let mut asked = JoinSet::new();
         for node in self.elsewhere.members() {
             let (elsewhere, question) = (std::sync::Arc::clone(&self.elsewhere), question.clone());
             asked.spawn(async move {
-                let ask =
-                    async { Reply::receive(node, elsewhere.ask(node, question).await?, PATIENCE).await };
-                let reply = tokio::time::timeout(PATIENCE, ask).await.ok()?.ok()?;
-                Some((node, reply))
+                let ask = async {
+                    let parts = elsewhere.ask(node, question).await.ok()?;
+                    Reply::receive(node, parts, patience).await.ok()?.read::<T>().await
+                };
+                Some((node, tokio::time::timeout(patience, ask).await.ok()??))
             });
         }
         let mut replies = Vec::new();

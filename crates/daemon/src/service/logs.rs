@@ -218,17 +218,13 @@ impl Service {
 
     /// What happened to a job that this node accepted, and what happens to it until it is over.
     pub async fn job_events(self: &Arc<Self>, job: JobId) -> Result<Reply, Wrong> {
-        let (_, mut told) = self.history.listen(None);
-        // Told from here on: what happens meanwhile is in the story or comes after it, and never in neither.
         self.status(job).await?;
-        let story = self.history.story(job);
+        let (story, next, mut told) = self.history.follow(job);
         let (sender, parts) = mpsc::channel(PARTS_WAITING_MAX);
         tokio::spawn(async move {
             let mut over = false;
-            let mut last = None;
             for (at, what) in story.into_iter().flat_map(|story| story.events) {
                 over = matches!(what, story::What::Ended(_));
-                last = Some(at);
                 if sender.send(event_line(None, &story::view(at, job, &what))).await.is_err() {
                     return;
                 }
@@ -250,7 +246,8 @@ impl Service {
                 let Some((of, what)) = story::of_event(&told.event).filter(|(of, _)| *of == job) else {
                     continue;
                 };
-                if last.is_some_and(|last| told.at <= last) {
+                // It is in the story.
+                if told.number < next {
                     continue;
                 }
                 over = matches!(what, story::What::Ended(_));

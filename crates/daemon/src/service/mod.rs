@@ -41,7 +41,7 @@ use shoal_protocols::node::Node;
 use tokio::sync::{Notify, oneshot};
 
 pub use jobs::{WAIT_MAX, read_span};
-pub use lists::{ListQuery, Order};
+pub use lists::{ListQuery, Listing, Order};
 pub use respond::Answers;
 pub use rights::By;
 pub use shares::{OPEN_PER_USER, SUBMITS_AT_ONCE_MAX};

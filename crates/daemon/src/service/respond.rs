@@ -9,7 +9,7 @@ use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
 use shoal_protocols::node::Task;
 use tokio::sync::mpsc;
 
-use super::lists::{ListQuery, Order};
+use super::lists::ListQuery;
 use super::{By, Service, Wrong};
 use crate::elsewhere::{Later, Question, Reply, Responder};
 use crate::trust::demand::Verb;
@@ -102,13 +102,9 @@ impl Service {
             }
             Question::Node => Reply::json(200, &self.node().await?),
             Question::Machine => Reply::json(200, &self.setting.machine),
-            Question::Queue { state, name, limit, cursor } => {
+            Question::List { order, state, name, limit, cursor } => {
                 let query = ListQuery { state, name, limit, cursor };
-                Reply::json(200, &self.list(&query, Order::Queue).await?)
-            }
-            Question::Latest { state, name, limit, cursor } => {
-                let query = ListQuery { state, name, limit, cursor };
-                Reply::json(200, &self.list(&query, Order::Latest).await?)
+                Reply::json(200, &self.list(&query, order).await?)
             }
             Question::Free { job, resources, limit_us, begin } => {
                 let begin = begin.map_or(Time::ZERO, |begin| begin.0);

@@ -256,18 +256,13 @@ impl Story {
         self.events.iter().map(|(at, what)| view(*at, self.job, what)).collect()
     }
 
-    /// What the tasks of the last placement of which something is known took: how many have ended, and their sums.
+    /// What the tasks of the last placement took: how many have ended, and their sums.
     pub fn usage(&self) -> Option<(u32, Usage)> {
-        self.events.iter().rev().find_map(|(_, what)| match what {
-            What::Took { tasks, usage, .. } => Some((*tasks, *usage)),
-            What::Accepted
-            | What::Waiting(_)
-            | What::Placed { .. }
-            | What::Unplaced { .. }
-            | What::Started { .. }
-            | What::Ended(_)
-            | What::Held(_) => None,
-        })
+        let (last, ..) = self.placement(None)?;
+        match self.events.get(self.took(last)?) {
+            Some((_, What::Took { tasks, usage, .. })) => Some((*tasks, *usage)),
+            Some(_) | None => None,
+        }
     }
 
     /// One more task of a placement has started.
@@ -304,6 +299,7 @@ impl Story {
         usage.user = usage.user + more.user;
         usage.system = usage.system + more.system;
         usage.memory_max = usage.memory_max.max(more.memory_max);
+        usage.wall = usage.wall + more.wall;
         true
     }
 
@@ -322,7 +318,9 @@ impl Story {
     }
 
     fn nodes_of(&self, epoch: Epoch) -> Option<u32> {
-        self.placement(Some(epoch)).map(|(_, _, _, nodes)| nodes.len() as u32).filter(|nodes| *nodes > 0)
+        let nodes = self.placement(Some(epoch)).map(|(_, _, _, nodes)| nodes.len());
+        // Of so many not all are named.
+        nodes.filter(|nodes| (1..NODES_MAX).contains(nodes)).map(|nodes| nodes as u32)
     }
 }
 
@@ -355,7 +353,7 @@ pub fn view(at: Time, job: JobId, what: &What) -> EventView {
             let apart = SpanText(last.since(*first));
             ("started", format!("{tasks} tasks started, {apart} apart"))
         }
-        What::Took { usage, .. } => ("took", super::words::usage(usage)),
+        What::Took { tasks, usage, .. } => ("took", super::words::usage(*tasks, usage)),
         What::Ended(end) => ("ended", super::words::end(*end)),
         What::Held(true) => ("held", "held".to_owned()),
         What::Held(false) => ("released", "released".to_owned()),
@@ -446,6 +444,7 @@ mod tests {
             user: Span::from_millis(millis),
             system: Span::from_millis(1),
             memory_max: Size::from_bytes(mebibytes << 20),
+            wall: Span::from_secs(1),
         };
         What::Took { epoch: Epoch(epoch), tasks: 1, usage }
     }
@@ -466,7 +465,10 @@ mod tests {
         assert_eq!((tasks, usage.user, usage.system), (2, Span::from_millis(50), Span::from_millis(2)));
         assert_eq!(usage.memory_max, Size::from_bytes(5 << 20));
         let text = story.views().pop().unwrap().text;
-        assert_eq!(text, "took 0.052s of processor time (0.002s of it the system), 5 MiB of memory at most");
+        assert_eq!(
+            text,
+            "2 tasks took 0.052s of processor time (0.002s of it the system), 5 MiB of memory at most"
+        );
     }
 
     #[test]
@@ -481,6 +483,8 @@ mod tests {
             story.add(Time::from_secs(20), what);
         }
         assert_eq!(story.usage().map(|(_, usage)| usage.user), Some(Span::from_millis(7)));
+        story.add(Time::from_secs(30), placed(3, 1));
+        assert_eq!(story.usage(), None, "of its last one nothing is known");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
+use serde::de::IgnoredAny;
 use shoal_api::{OrganisationForm, Problem, Reach, RevokeForm, RevokedView, Text, TrustView, VouchForm};
 use shoal_model::envelope::{Envelope, PublicKey};
 use shoal_model::units::TimeText;
@@ -135,7 +136,7 @@ impl Service {
     /// Tells all nodes that are known of something new; who misses it hears it when notices are compared.
     fn spread(self: &Arc<Self>, notice: &Notice) {
         let (service, question) = (Arc::clone(self), Question::Notice { text: notice.write() });
-        tokio::spawn(async move { service.ask_all(&question).await });
+        tokio::spawn(async move { service.ask_all::<IgnoredAny>(&question).await });
     }
 
     /// The notices here, unless who asks has the same.

@@ -53,10 +53,8 @@ impl Service {
     /// What was used of all hosts that answer, each as far as it has signed it.
     pub async fn usage(&self) -> Result<UsageView, Wrong> {
         let mut hosts = vec![self.own_usage()?];
-        for (node, reply) in self.ask_all(&Question::Usage).await {
-            let said = reply.read::<HostUsage>().await;
-            hosts.extend(said.filter(|said| is_signed(node, said)));
-        }
+        let said = self.ask_all::<HostUsage>(&Question::Usage).await;
+        hosts.extend(said.into_iter().filter(|(node, said)| is_signed(*node, said)).map(|(_, said)| said));
         Ok(UsageView { hosts })
     }
 }

@@ -138,19 +138,17 @@ fn as_planned(placement: &Placement) -> Planned {
 /// What a job took, as its story has it.
 fn usage(story: &Story, job: &Job) -> Option<JobUsage> {
     let (tasks, usage) = story.usage()?;
-    let ran = story.started().zip(story.ended()).map(|((_, last), ended)| ended.since(last));
-    // Of less nobody can say how busy it was: starting and ending is most of it.
-    let ran = ran.filter(|ran| *ran >= Span::from_secs(1) && tasks == job.nodes.get());
-    let busy = ran.map(|ran| {
-        let granted =
-            u128::from(ran.as_micros()) * u128::from(job.resources.cores.get()) * u128::from(job.nodes.get());
+    // Of tasks shorter than a second nobody can say how busy they were: starting and ending is most of it.
+    let busy = (usage.wall.as_secs() >= u64::from(tasks)).then(|| {
+        let granted = u128::from(usage.wall.as_micros()) * u128::from(job.resources.cores.get());
         let used = u128::from((usage.user + usage.system).as_micros()) * 1_000 * 100;
         u32::try_from(used / granted.max(1)).unwrap_or(u32::MAX)
     });
+    let millis = |span: Span| span.as_micros() / 1_000;
     Some(JobUsage {
         tasks,
-        user: SpanText(usage.user),
-        system: SpanText(usage.system),
+        user_ms: millis(usage.user),
+        system_ms: millis(usage.system),
         memory_max: Some(usage.memory_max.as_bytes()).filter(|bytes| *bytes > 0),
         busy,
     })

@@ -52,8 +52,8 @@ impl Service {
             limit_us: needs.limit.as_micros(),
             begin: needs.begin.map(TimeText),
         };
-        for (node, reply) in self.ask_all(&question).await {
-            free.extend(reply.read::<Option<TimeText>>().await.map(|from| (node, from.map(|from| from.0))));
+        for (node, from) in self.ask_all::<Option<TimeText>>(&question).await {
+            free.push((node, from.map(|from| from.0)));
         }
         for (node, from) in free {
             let node = node.to_string();
@@ -83,11 +83,7 @@ impl Service {
 
     /// What each other node is, of those that answer.
     async fn machines_of_others(&self) -> Vec<(NodeId, Machine)> {
-        let mut machines = Vec::new();
-        for (node, reply) in self.ask_all(&Question::Machine).await {
-            machines.extend(reply.read::<Machine>().await.map(|machine| (node, machine)));
-        }
-        machines
+        self.ask_all(&Question::Machine).await
     }
 
     /// What all other nodes are; none if not all of them answer.

@@ -31,14 +31,15 @@ pub fn end(end: End) -> String {
 }
 
 /// What tasks took, in plain words.
-pub fn usage(usage: &Usage) -> String {
+pub fn usage(tasks: u32, usage: &Usage) -> String {
     let millis = |span: Span| SpanText(Span::from_millis(span.as_micros() / 1_000));
     let (all, system) = (millis(usage.user + usage.system), millis(usage.system));
     let memory = match usage.memory_max.as_bytes() {
         0 => "little memory".to_owned(),
         _ => format!("{} of memory at most", About::Up(usage.memory_max)),
     };
-    format!("took {all} of processor time ({system} of it the system), {memory}")
+    let who = if tasks == 1 { String::new() } else { format!("{tasks} tasks ") };
+    format!("{who}took {all} of processor time ({system} of it the system), {memory}")
 }
 
 /// How a task ended, in plain words.

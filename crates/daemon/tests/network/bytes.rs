@@ -50,7 +50,7 @@ fn messages() -> Vec<Message> {
         patience: Span::from_secs(1),
         avoid: vec![NodeId(4)],
     };
-    let usage = Usage { user: Span::MAX, system: Span::from_secs(1), memory_max: Size::from_bytes(u64::MAX) };
+    let usage = Usage { user: Span::MAX, memory_max: Size::from_bytes(u64::MAX), ..Usage::default() };
     vec![
         Message::Overlay(cyclon::Message::Shuffle([entry(1), entry(u64::MAX)].into())),
         Message::Overlay(cyclon::Message::Walk { newcomer: entry(3), steps: 4 }),

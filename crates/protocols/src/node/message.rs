@@ -140,6 +140,10 @@ pub struct Usage {
     /// The most memory that one of its processes had; none if that is too little to be told.
     #[n(2)]
     pub memory_max: Size,
+    /// From its start to its end.
+    #[n(3)]
+    #[cbor(default)]
+    pub wall: Span,
 }
 
 /// How a job ended; there is no other end.

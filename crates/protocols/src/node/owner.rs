@@ -290,6 +290,8 @@ impl Node {
                 .unended(task.job)
                 .is_some_and(|owned| owned.started.insert(task.rank, ctx.now).is_none());
             if news {
+                // By its own clock: what is far from ours is nonsense, and would be shown.
+                let at = at.min(ctx.now + CLOCKS_APART_MOST);
                 ctx.report(Event::Started(task, at));
                 self.note_not_waiting(task.job);
                 self.ask_from_now(task.job, task.epoch, ctx);
@@ -322,16 +324,20 @@ impl Node {
         // Told twice, or told again by a node that has forgotten it since: what was noted stays.
         if let Entry::Vacant(vacant) = exits.entry(rank) {
             vacant.insert(exit);
-            if let Some(usage) = usage {
-                ctx.report(Event::Took(task, usage));
-            }
+            let took = usage.map(|usage| Event::Took(task, usage));
             let all = exits.len() == nodes;
             let ended = exits.iter().map(|(&rank, &exit)| (rank, exit)).collect();
+            // What is saved is not heard again after a crash: it is told once it is on disk, and nothing is counted twice.
+            let saves = exit == Exit::Code(0) && !all;
+            if saves {
+                owned.exits_saved = true;
+                ctx.save(Record::Exits(job, epoch, ended));
+            }
+            if let Some(took) = took {
+                ctx.report(took);
+            }
             match (exit, all) {
-                (Exit::Code(0), false) => {
-                    owned.exits_saved = true;
-                    ctx.save(Record::Exits(job, epoch, ended));
-                }
+                (Exit::Code(0), false) => {}
                 (Exit::Code(0), true) => self.end(job, End::Finished, ctx),
                 (Exit::Lost | Exit::CutShort, _) => self.lose(job, from, ctx),
                 (Exit::GivenBack, _) => {

@@ -241,16 +241,13 @@ impl Node {
 
     pub(super) fn on_inquire(&mut self, from: NodeId, task: Task, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &self.work else { return };
-        let running = work.tasks.get(&task);
-        let answer = match running.map(|running| running.state) {
-            Some(TaskState::Waiting | TaskState::Stopping) => return,
+        let answer = match work.tasks.get(&task).map(|running| (running.state, running.end(task))) {
+            Some((_, Some(end))) => end,
+            Some((TaskState::Waiting | TaskState::Stopping | TaskState::Ended(_), None)) => return,
             // When exactly is forgotten; it was planned for then, and began within its grace.
-            Some(TaskState::Running) => {
+            Some((TaskState::Running, None)) => {
                 let planned = work.commit.lock(task.job, task.epoch).map(|(lock, _)| lock.start);
                 JobMessage::Started(task, planned.unwrap_or(ctx.now))
-            }
-            Some(TaskState::Ended(exit)) => {
-                JobMessage::Ended(task, exit, running.and_then(|running| running.usage.clone()))
             }
             None if self.is_held_here(task) => return,
             // Never heard of, or forgotten with the disk.

@@ -412,20 +412,47 @@ fn owner_that_is_heard_of_again_is_told_at_once_what_it_has_missed() {
     assert_eq!(said(&world, "ended"), told + 1, "others need not know");
 }
 
+/// A gang on two nodes whose tasks both run, the first node's its owner.
+fn running_gang() -> (World<Node>, Task) {
+    let mut world = World::<Node>::new(2, config(), A_MOMENT);
+    let wide = Job { nodes: 2.try_into().unwrap(), ..Job::command(["true"]) };
+    world.command(NodeId(1), Command::Meet([NodeId(2)].into()));
+    world.command(NodeId(1), Command::Submit(envelope(wide)));
+    world.run_for(Span::from_secs(2));
+    let (task, _) = world.core(NodeId(2)).tasks().next().expect("it runs there, too");
+    (world, task)
+}
+
 #[test]
-fn owner_hears_what_a_task_took_with_its_end_however_often_that_is_told() {
-    let mut world = World::<Node>::new(1, config(), A_MOMENT);
-    let me = NodeId(1);
-    world.command(me, Command::Submit(long_job("1")));
-    world.run_for(Span::from_secs(1));
-    let (task, _) = world.core(me).tasks().next().expect("it runs");
+fn owner_tells_once_what_a_task_took_however_often_it_hears_of_its_end() {
+    let (mut world, task) = running_gang();
     let usage = Usage { user: Span::from_secs(7), memory_max: Size::from_mib(3), ..Usage::default() };
-    world.tell(me, Input::Done(Outcome(task, Exit::Code(0), Some(Box::new(usage)))));
-    let told = JobMessage::Ended(task, Exit::Code(0), Some(Box::new(usage)));
-    world.tell(me, Input::Message { from: me, message: Message::Job(told) });
-    world.run_for(Span::from_secs(60));
+    let end = |usage| Outcome(task, Exit::Code(0), Some(Box::new(usage)));
+    world.tell(NodeId(2), Input::Done(end(usage)));
+    world.run_for(Span::from_secs(1));
+    let again = Message::Job(JobMessage::Ended(task, Exit::Code(0), Some(Box::new(usage))));
+    world.tell(NodeId(1), Input::Message { from: NodeId(2), message: again });
+    world.run_for(Span::from_secs(1));
     let took = Event::Took(task, Box::new(usage));
     assert_eq!(world.reports().iter().filter(|(.., event)| *event == took).count(), 1, "{}", world.story());
+}
+
+#[test]
+fn start_at_a_time_that_no_clock_shows_is_told_as_one_that_some_may() {
+    let (mut world, task) = running_gang();
+    let other = Task { epoch: task.epoch, ..task };
+    let late = Time::NEVER;
+    // The owner has heard of the real one; a crash makes it forget that, and a liar is the first to tell again.
+    world.crash(NodeId(1));
+    world.restart(NodeId(1));
+    let message = Message::Job(JobMessage::Started(other, late));
+    world.tell(NodeId(1), Input::Message { from: NodeId(2), message });
+    let last = world.reports().iter().rev().find_map(|(now, _, event)| match event {
+        Event::Started(of, at) if *of == task => Some((*now, *at)),
+        _ => None,
+    });
+    let (now, at) = last.expect("it is told again");
+    assert!(at <= now + Span::from_secs(5), "{at:?}");
 }
 
 #[test]

@@ -339,6 +339,7 @@ fn usage() -> impl Strategy<Value = Usage> {
         user: Span::from_micros(user),
         system: Span::from_micros(system),
         memory_max: Size::from_bytes(memory),
+        wall: Span::from_micros(user ^ system),
     })
 }
 

@@ -15,6 +15,7 @@
 //! | [`cancelled`] | I11: nothing begins for a job that has ended |
 //! | [`denied`] | I12: nothing starts where the machine's owner denies it |
 //! | [`limits`] | I15: what a node keeps is bounded by what it has to do |
+//! | [`waits`] | a job starts after those that it waits for; one that is held gets no place |
 //!
 //! A checker remembers a job until nothing is left of it ([`lasting`]), so that a run of months stays small.
 //!
@@ -38,7 +39,7 @@ pub mod sabotage;
 pub mod storm;
 pub mod story;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod waits;
 pub mod watcher;
 

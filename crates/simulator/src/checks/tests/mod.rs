@@ -1,5 +1,5 @@
 //! Planted faults are found by the checker that is meant to, and honest runs break no promise.
 
 mod ending;
-mod planted;
+pub(crate) mod planted;
 mod storms;

@@ -47,14 +47,14 @@ fn grid<F: Plant>(events: Vec<Listed>) -> Grid<Saboteur<F>> {
     Grid::build(config).expect("the faults make sense")
 }
 
-fn gang(nodes: u32, takes_s: u64) -> Job {
+pub(crate) fn gang(nodes: u32, takes_s: u64) -> Job {
     let takes = Span::from_secs(takes_s);
     let limit = Some(takes + Span::from_secs(10));
     Job { nodes: nodes.try_into().expect("at least one"), limit, ..command_taking(takes) }
 }
 
 /// The grid to which these jobs come, all to node 1, the first at 60 s and one a second.
-fn busy<F: Plant>(events: &[Listed], jobs: &[Job]) -> Grid<Saboteur<F>> {
+pub(crate) fn busy<F: Plant>(events: &[Listed], jobs: &[Job]) -> Grid<Saboteur<F>> {
     let mut grid = grid::<F>(events.to_vec());
     for (number, job) in (0u8..).zip(jobs) {
         let envelope = Envelope::new(job.clone(), Nonce([number; 16])).expect("the job makes sense");

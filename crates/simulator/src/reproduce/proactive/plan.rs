@@ -52,10 +52,14 @@ fn of_paper(wanted: &[&'static str]) -> impl Iterator<Item = &'static str> {
     wanted.iter().copied().filter(|id| !Experiment::ALL.iter().any(|one| one.finds(id)))
 }
 
+/// The experiments beyond the paper that these ids are of.
+fn experiments(wanted: &[&'static str]) -> impl Iterator<Item = Experiment> {
+    Experiment::ALL.into_iter().filter(|one| wanted.iter().any(|id| one.finds(id)))
+}
+
 /// The runs that these ids need. Each is made once, whoever needs it.
 fn cases(wanted: &[&'static str]) -> BTreeSet<Case> {
-    let experiments = Experiment::ALL.into_iter().filter(|one| wanted.iter().any(|id| one.finds(id)));
-    let mut cases: BTreeSet<Case> = experiments.flat_map(Experiment::cases).collect();
+    let mut cases: BTreeSet<Case> = experiments(wanted).flat_map(Experiment::cases).collect();
     let scene = Scene::Paper;
     for size in SIZES.into_iter().filter(|&size| of_paper(wanted).any(|id| needs(id, size))) {
         let ways = [Way::Central, Way::Basic(PAPER), Way::Proactive(PAPER)];
@@ -98,8 +102,7 @@ impl Plan {
                 jitter: 0.0,
             }),
         };
-        let experiments: Vec<Experiment> =
-            Experiment::ALL.into_iter().filter(|one| wanted.iter().any(|id| one.finds(id))).collect();
+        let experiments: Vec<Experiment> = experiments(wanted).collect();
         let of_paper = of_paper(wanted).next().is_some();
         let hosts = settings.hosts.as_ref().map_or_else(
             || {

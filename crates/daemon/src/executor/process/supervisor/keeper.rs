@@ -78,6 +78,7 @@ struct Running {
     /// The daemon that is told.
     asker: u64,
     stage: Stage,
+    since: Instant,
     group: Option<Pid>,
     alarm: Option<Instant>,
     /// What it is said to have done when its limit is over.
@@ -234,6 +235,7 @@ impl Keeper {
         let running = Running {
             asker: daemon,
             stage: Stage::Forking,
+            since: Instant::now(),
             group: None,
             alarm,
             overrun: if order.short { Exit::CutShort } else { Exit::Overran },
@@ -377,7 +379,7 @@ impl Keeper {
             }
         }
         let (exit, usage) = match wait4::try_wait4_pid(pid.as_raw() as u32) {
-            Ok(Some(used)) => (exit_of(used.status), usage_of(&used.rusage)),
+            Ok(Some(used)) => (exit_of(used.status), usage_of(&used.rusage, running.since.elapsed())),
             Ok(None) | Err(_) => (Exit::Lost, Usage::default()),
         };
         running.stage = Stage::Leaderless(running.cause.unwrap_or(exit), usage);
@@ -498,13 +500,13 @@ fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
-fn usage_of(usage: &wait4::ResourceUsage) -> Usage {
+fn usage_of(usage: &wait4::ResourceUsage, wall: Duration) -> Usage {
     let span = |time: Duration| Span::from_micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     // The system counts from the fork, when it still had the memory of this process.
     let own =
         getrusage(UsageWho::RUSAGE_SELF).map_or(0, |own| u64::try_from(own.max_rss()).unwrap_or(0) << 10);
     let memory_max = Size::from_bytes(if usage.maxrss > own { usage.maxrss } else { 0 });
-    Usage { user: span(usage.utime), system: span(usage.stime), memory_max }
+    Usage { user: span(usage.utime), system: span(usage.stime), memory_max, wall: span(wall) }
 }
 
 fn micros(span: Span) -> Duration {

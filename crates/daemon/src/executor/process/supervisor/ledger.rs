@@ -119,9 +119,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use shoal_model::{Epoch, JobId, Rank};
-    use shoal_protocols::node::Exit;
-
-    use shoal_protocols::node::Usage;
+    use shoal_protocols::node::{Exit, Usage};
 
     use super::*;
 
