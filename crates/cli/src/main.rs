@@ -33,6 +33,8 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == cell::CONFINE) {
         return cell::main();
     }
+    // A node in the background and its supervisor are started through a link that says nothing of the program.
+    let _ = nix::sys::prctl::set_name(c"shoal");
     let Arguments { command, context } = Arguments::parse();
     match command.run(&context) {
         Ok(code) => code,

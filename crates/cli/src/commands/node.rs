@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -179,6 +180,7 @@ fn behind(home: &Home, context: &Context) -> Result<(), Error> {
     let before = log.metadata().map_or(0, |facts| facts.len());
     let given = std::env::args_os().skip(1).filter(|word| word != "--background");
     let mut child = Command::new("/proc/self/exe")
+        .arg0("shoal")
         .args(given)
         .arg("--detached")
         .arg("--home")

@@ -12,6 +12,10 @@ fn first_output_takes_a_node_and_a_run() {
     let home = folder.path().join("new");
     let started = shoal(&home).args(["node", "--background"]).output().unwrap();
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+    let told =
+        String::from_utf8_lossy(&started.stdout).into_owned() + &String::from_utf8_lossy(&started.stderr);
+    let pid = told.rsplit_once("(process ").and_then(|(_, rest)| rest.split_once(')')).unwrap().0;
+    assert_eq!(std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap(), "shoal\n");
     let ran = shoal(&home).args(["run", "--", "echo", "hello"]).output().unwrap();
     let left = shoal(&home).arg("leave").output().unwrap();
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -206,6 +207,7 @@ impl Client {
         let log = log.map_err(|source| Error::Io { doing: "open", path, source })?;
         let launch = &self.setup.launch;
         let started = Command::new(&launch.program)
+            .arg0("shoal")
             .args(&launch.arguments)
             .arg(self.layout.home())
             .current_dir("/")

@@ -5,6 +5,7 @@
 //! been asked to (a death signal would take code between fork and exec, which costs the cheap kind of fork).
 
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -31,6 +32,7 @@ pub(super) fn is_there() -> bool {
 pub(super) fn stand() -> io::Result<u8> {
     prctl::set_child_subreaper(true)?;
     let mut supervisor = Command::new("/proc/self/exe")
+        .arg0("shoal")
         .args(std::env::args_os().skip(1))
         .env(WARDEN, getpid().to_string())
         .spawn()?;
