@@ -88,7 +88,7 @@ pub fn submit_as(
         let mut all = job.after.take().map(|after| *after).unwrap_or_default();
         for JobRef { id, ended } in &beside.after {
             if all.0.insert(client.job(id)?.id, *ended).is_some() {
-                return Err(Error::user(format!("--after names job {id} twice")));
+                return Err(Error::user(format!("job {id} is named twice among those to start after")));
             }
         }
         job.after = Some(Box::new(After(all.0)));

@@ -8,7 +8,7 @@
 //! [[job]]
 //! command = ["compute"]
 //! nodes = 4
-//! after = ["prepare"]        # or "prepare:any", or the id of any job
+//! after = ["prepare"]        # or "prepare:any", or the id of any job, shortened as long as it is unambiguous
 //! ```
 
 use std::path::Path;
@@ -16,22 +16,33 @@ use std::path::Path;
 use shoal_model::Job;
 use shoal_model::job::Ended;
 
-use super::nearest;
+use super::{JobRef, nearest};
 use crate::error::Error;
 
 /// Jobs of one file, at most.
 const JOBS_MAX: usize = 1_000;
+/// Hexadecimal digits of a whole id.
+const ID_DIGITS: usize = 32;
 
 /// Jobs before one in the same file that it is to start after, by their places, from 0.
 type Fellows = Vec<(usize, Ended)>;
 
-/// The jobs of a file, each with those before it that it is to start after.
-pub(super) fn read(path: &Path, text: &str) -> Result<Vec<(Job, Fellows)>, Error> {
+/// A job of a file, and those that it is to start after: of the same file, and others whose ids are shortened.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub job: Job,
+    pub fellows: Fellows,
+    pub others: Vec<JobRef>,
+}
+
+/// The jobs of a file.
+pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Read>, Error> {
     let wrong = |what: String| Error::config(format!("{}: {what}", path.display()));
     // Whatever is wrong with a file of one job is told with its line.
     let table = match text.parse::<toml::Table>() {
         Ok(table) if table.contains_key("job") => table,
-        Ok(_) | Err(_) => return one(path, text).map(|job| vec![(job, Vec::new())]),
+        Ok(table) => return one(path, text, table).map(|job| vec![job]),
+        Err(_) => return whole(path, text).map(|job| vec![Read { job, fellows: vec![], others: vec![] }]),
     };
     if let Some(other) = table.keys().find(|key| *key != "job") {
         return Err(wrong(format!("`{other}` belongs to no job; put it below a [[job]]")));
@@ -42,20 +53,21 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<(Job, Fellows)>, Error
     if tables.len() > JOBS_MAX {
         return Err(wrong(format!("{} jobs, at most {JOBS_MAX}", tables.len())));
     }
-    let mut jobs: Vec<(Job, Fellows)> = Vec::new();
+    let mut jobs: Vec<Read> = Vec::new();
     for (number, value) in (1..).zip(tables) {
         let mut value = value.clone();
         let names: Vec<Option<&str>> =
-            jobs.iter().map(|(job, _)| job.name.as_ref().map(|name| name.as_str())).collect();
+            jobs.iter().map(|read| read.job.name.as_ref().map(|name| name.as_str())).collect();
         let own = value.get("name").and_then(toml::Value::as_str).map(str::to_owned);
         let later = tables.iter().skip(number).filter_map(|later| later.get("name")?.as_str());
         let fellows = take_fellows(&mut value, &names, own.as_deref(), &later.collect::<Vec<_>>())
             .map_err(|what| wrong(format!("job {number}, `after`: {what}")))?;
+        let others = take_shortened(&mut value);
         let job = value.try_into::<Job>().map_err(|error| {
             let told = wrong(format!("job {number}: {}", error.to_string().trim_end()));
             hinted(told, error.message())
         })?;
-        jobs.push((job, fellows));
+        jobs.push(Read { job, fellows, others });
     }
     Ok(jobs)
 }
@@ -96,7 +108,34 @@ fn take_fellows(
     wrong.map_or(Ok(fellows), Err)
 }
 
-fn one(path: &Path, text: &str) -> Result<Job, Error> {
+/// Takes out of `after` what is a part of an id.
+fn take_shortened(value: &mut toml::Value) -> Vec<JobRef> {
+    let Some(toml::Value::Array(after)) = value.get_mut("after") else { return Vec::new() };
+    let mut others: Vec<JobRef> = Vec::new();
+    after.retain(|entry| {
+        let read = entry.as_str().and_then(|text| text.parse::<JobRef>().ok());
+        let Some(read) = read.filter(|read| read.id.len() < ID_DIGITS) else { return true };
+        others.push(read);
+        false
+    });
+    others
+}
+
+/// The only job of a file.
+fn one(path: &Path, text: &str, table: toml::Table) -> Result<Read, Error> {
+    let mut value = toml::Value::Table(table);
+    let others = take_shortened(&mut value);
+    // As it is written, where that is a whole job: what is wrong with it then has a line.
+    let job = if others.is_empty() {
+        whole(path, text)?
+    } else {
+        let named = |error: &toml::de::Error| format!("{}: {}", path.display(), error.to_string().trim_end());
+        value.try_into::<Job>().map_err(|error| hinted(Error::config(named(&error)), error.message()))?
+    };
+    Ok(Read { job, fellows: Vec::new(), others })
+}
+
+fn whole(path: &Path, text: &str) -> Result<Job, Error> {
     toml::from_str::<Job>(text).map_err(|error| {
         let told = Error::config(format!("{}: {}", path.display(), error.to_string().trim_end()));
         hinted(told, error.message())
@@ -117,7 +156,7 @@ fn hinted(told: Error, message: &str) -> Error {
 mod tests {
     use super::*;
 
-    fn jobs(text: &str) -> Result<Vec<(Job, Fellows)>, String> {
+    fn jobs(text: &str) -> Result<Vec<Read>, String> {
         read(Path::new("f.toml"), text).map_err(|error| error.message().to_owned())
     }
 
@@ -127,9 +166,24 @@ mod tests {
             "[[job]]\nname = 'a'\ncommand = ['x']\n[[job]]\ncommand = ['y']\nnodes = 2\nafter = ['a:any']\n";
         let jobs = jobs(text).unwrap();
         assert_eq!(jobs.len(), 2);
-        assert_eq!(jobs[1].0.nodes.get(), 2);
-        assert_eq!(jobs[1].1, [(0, Ended::Any)]);
-        assert!(jobs[1].0.after.as_ref().is_none_or(|after| after.0.is_empty()));
+        assert_eq!(jobs[1].job.nodes.get(), 2);
+        assert_eq!(jobs[1].fellows, [(0, Ended::Any)]);
+        assert!(jobs[1].job.after.as_ref().is_none_or(|after| after.0.is_empty()));
+    }
+
+    #[test]
+    fn ids_may_be_shortened_and_names_of_the_file_come_first() {
+        let whole = "0123456789abcdef0123456789abcdef";
+        let text = format!("command = ['x']\nafter = ['12ab:any', '{whole}']\n");
+        let read = jobs(&text).unwrap().remove(0);
+        assert_eq!(read.others, ["12ab:any".parse().unwrap()]);
+        assert_eq!(read.job.after.unwrap().0.len(), 1, "a whole one stays in the job");
+        let text =
+            "[[job]]\nname = 'abc'\ncommand = ['x']\n[[job]]\ncommand = ['y']\nafter = ['abc', 'abd']\n";
+        let read = jobs(text).unwrap().remove(1);
+        assert_eq!((read.fellows, read.others), (vec![(0, Ended::Ok)], vec!["abd".parse().unwrap()]));
+        let said = jobs("command = ['x']\nafter = ['12ab']\nnodes = 0\n").unwrap_err();
+        assert!(said.contains("f.toml") && !said.contains("12ab"), "{said}");
     }
 
     #[test]
@@ -141,7 +195,7 @@ mod tests {
             ("name = 'a'\n[[job]]\ncommand = ['x']", "`name` belongs to no job"),
             ("job = 7", "[[job]]"),
             ("[[job]]\ncommand = ['x']\n[[job]]\nmemroy = 1\n", "job 2"),
-            ("[[job]]\ncommand = ['x']\nafter = ['b']\n", "after"),
+            ("[[job]]\ncommand = ['x']\nafter = ['prepare']\n", "after"),
             (twice, "named twice"),
             ("[[job]]\nname='a'\ncommand=['x']\nafter=['a']\n", "would wait for itself"),
             (cycle, "job 1, `after`: `b` comes later in the file"),

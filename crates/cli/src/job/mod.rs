@@ -49,8 +49,9 @@ impl What {
         if path.extension().is_some_and(|extension| extension == "toml") {
             let jobs = file::read(&path, &text)?.into_iter();
             return jobs
-                .map(|(job, fellows)| {
-                    let (job, beside) = flags.clone().apply(job)?;
+                .map(|file::Read { job, fellows, others }| {
+                    let (job, mut beside) = flags.clone().apply(job)?;
+                    beside.after.extend(others);
                     Ok(Wanted { job, beside, fellows })
                 })
                 .collect();

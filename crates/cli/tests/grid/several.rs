@@ -84,6 +84,11 @@ fn jobs_start_after_others_of_any_node_and_arrays_run_for_each_index() {
     let unmet = second.submit(&["--after", &fails], "true");
     second.await_state(&unmet, "unmet");
     assert_eq!(second.shoal(&["wait", &unmet]).status.code(), Some(125));
+
+    let file = second.home().join("then.toml");
+    fs::write(&file, format!("command = ['true']\nafter = ['{}:any']\n", &fails[..10])).unwrap();
+    let then = second.json(&["submit", file.to_str().unwrap()]);
+    second.await_state(then["id"].as_str().unwrap(), "finished");
 }
 
 #[test]
