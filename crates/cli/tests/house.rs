@@ -23,15 +23,35 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// What a crate needs by a table of its manifest, on any system.
 fn dependencies(name: &str, table: &str) -> BTreeSet<String> {
     let path = root().join("crates").join(name).join("Cargo.toml");
-    let manifest: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
-    manifest
-        .get(table)
-        .and_then(|table| table.as_table())
-        .into_iter()
-        .flat_map(|table| table.keys().cloned())
+    needed(&std::fs::read_to_string(&path).unwrap().parse().unwrap(), table)
+}
+
+fn needed(manifest: &toml::Table, table: &str) -> BTreeSet<String> {
+    let targets = manifest.get("target").and_then(toml::Value::as_table);
+    let targets = targets.into_iter().flat_map(|targets| targets.values()).filter_map(toml::Value::as_table);
+    std::iter::once(manifest)
+        .chain(targets)
+        .filter_map(|of| of.get(table)?.as_table())
+        .flat_map(|table| table.iter())
+        // One that was given another name is known by its own.
+        .map(|(key, value)| value.get("package").and_then(toml::Value::as_str).unwrap_or(key).to_owned())
         .collect()
+}
+
+/// What is built into a crate, or builds it.
+fn built_with(name: &str) -> BTreeSet<String> {
+    ["dependencies", "build-dependencies"].into_iter().flat_map(|table| dependencies(name, table)).collect()
+}
+
+#[test]
+fn what_a_crate_needs_is_seen_wherever_it_is_written() {
+    let manifest = "[dependencies]\na = '1'\nb = { package = 'shoal-c', path = '.' }\n\
+                    [target.'cfg(unix)'.dependencies]\nd = '1'\n[dev-dependencies]\ne = '1'\n";
+    let found = needed(&manifest.parse().unwrap(), "dependencies");
+    assert_eq!(found, ["a", "d", "shoal-c"].map(str::to_owned).into());
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -53,7 +73,7 @@ fn crates_lean_only_on_those_beneath_them() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let allowed =
             allowed.get(name.as_str()).unwrap_or_else(|| panic!("no arrows are drawn for crate {name}"));
-        for dependency in dependencies(&name, "dependencies") {
+        for dependency in built_with(&name) {
             if let Some(other) = dependency.strip_prefix("shoal-") {
                 assert!(allowed.contains(&other), "{name} must not lean on {other}");
             }
@@ -65,15 +85,15 @@ fn crates_lean_only_on_those_beneath_them() {
 
 #[test]
 fn simulator_and_daemon_meet_only_in_tests() {
-    assert!(!dependencies("simulator", "dependencies").contains("shoal-daemon"));
+    assert!(!built_with("simulator").contains("shoal-daemon"));
     assert!(!dependencies("simulator", "dev-dependencies").contains("shoal-daemon"));
-    assert!(!dependencies("daemon", "dependencies").contains("shoal-simulator"));
+    assert!(!built_with("daemon").contains("shoal-simulator"));
 }
 
 #[test]
 fn pure_crates_take_nothing_from_outside_that_acts() {
     for (name, allowed) in PURE {
-        for dependency in dependencies(name, "dependencies") {
+        for dependency in built_with(name) {
             let own = dependency.starts_with("shoal-");
             assert!(own || allowed.contains(&dependency.as_str()), "{name} must not need {dependency}");
         }

@@ -50,6 +50,7 @@ fn choices(bench: &mut Criterion) {
     bench.bench_function("the costs of a generation of real use", |bench| {
         bench.iter(|| (0..generation).map(|_| problem.cost(black_box(&set)).value).sum::<i128>());
     });
+    #[expect(clippy::disallowed_methods, reason = "a thread is what is measured")]
     bench.bench_function("a thread begun and ended", |bench| {
         bench.iter(|| std::thread::scope(|scope| scope.spawn(|| black_box(1)).join()));
     });

@@ -28,7 +28,7 @@ use shoal_model::units::TimeText;
 use shoal_model::{Digest, Epoch, JobId, NodeId, Rank, Resources};
 use tokio::sync::mpsc;
 
-use crate::service::{By, Order};
+use crate::service::{By, ListQuery, Order};
 pub use parts::{Breaker, BrokeOff, Parts};
 
 /// The most bytes of a question.
@@ -216,16 +216,10 @@ pub enum Question {
     Machine,
     /// Which jobs have you accepted? Answered by a [`Listing`](crate::service::Listing).
     List {
-        /// Which of them, and in which order.
+        /// In which order.
         order: Order,
-        /// In these states only, with commas between.
-        state: Option<String>,
-        /// With this in their names only.
-        name: Option<String>,
-        /// How many.
-        limit: Option<usize>,
-        /// After this place.
-        cursor: Option<String>,
+        /// Which of them.
+        query: ListQuery,
     },
     /// From when on do you have room for this? Answered by a time, or none.
     Free {

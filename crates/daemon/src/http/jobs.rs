@@ -128,12 +128,7 @@ pub(super) async fn submit(
 /// List the jobs that this node accepted, the last one first
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs",
-    params(
-        ("state" = Option<String>, Query, description = "In these states only, with commas between"),
-        ("name" = Option<String>, Query, description = "With this in their names only"),
-        ("limit" = Option<usize>, Query, description = "How many on a page, at most 1000"),
-        ("cursor" = Option<String>, Query, description = "`next` of the page before"),
-    ),
+    params(ListQuery),
     responses((status = 200, body = JobPage), (status = 400, body = Problem))
 )]
 pub(super) async fn list(State(shared): State<Shared>, query: Asked<ListQuery>) -> Answer {
@@ -144,12 +139,7 @@ pub(super) async fn list(State(shared): State<Shared>, query: Asked<ListQuery>) 
 /// List the jobs that have not ended, by their start
 #[utoipa::path(
     get, path = "/v1/queue", tag = "jobs",
-    params(
-        ("state" = Option<String>, Query, description = "In these states only, with commas between"),
-        ("name" = Option<String>, Query, description = "With this in their names only"),
-        ("limit" = Option<usize>, Query, description = "How many on a page, at most 1000"),
-        ("cursor" = Option<String>, Query, description = "`next` of the page before"),
-    ),
+    params(ListQuery),
     responses((status = 200, body = JobPage), (status = 400, body = Problem))
 )]
 pub(super) async fn queue(State(shared): State<Shared>, query: Asked<ListQuery>) -> Answer {
@@ -160,12 +150,7 @@ pub(super) async fn queue(State(shared): State<Shared>, query: Asked<ListQuery>)
 /// List the jobs of all nodes that answer, the last one first
 #[utoipa::path(
     get, path = "/v1/grid/jobs", tag = "jobs",
-    params(
-        ("state" = Option<String>, Query, description = "In these states only, with commas between"),
-        ("name" = Option<String>, Query, description = "With this in their names only"),
-        ("limit" = Option<usize>, Query, description = "How many on a page, at most 1000"),
-        ("cursor" = Option<String>, Query, description = "`next` of the page before"),
-    ),
+    params(ListQuery),
     responses((status = 200, body = JobPage), (status = 400, body = Problem))
 )]
 pub(super) async fn list_of_grid(State(shared): State<Shared>, query: Asked<ListQuery>) -> Answer {
@@ -175,12 +160,7 @@ pub(super) async fn list_of_grid(State(shared): State<Shared>, query: Asked<List
 /// List the jobs of all nodes that have not ended, by their start
 #[utoipa::path(
     get, path = "/v1/grid/queue", tag = "jobs",
-    params(
-        ("state" = Option<String>, Query, description = "In these states only, with commas between"),
-        ("name" = Option<String>, Query, description = "With this in their names only"),
-        ("limit" = Option<usize>, Query, description = "How many on a page, at most 1000"),
-        ("cursor" = Option<String>, Query, description = "`next` of the page before"),
-    ),
+    params(ListQuery),
     responses((status = 200, body = JobPage), (status = 400, body = Problem))
 )]
 pub(super) async fn queue_of_grid(State(shared): State<Shared>, query: Asked<ListQuery>) -> Answer {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use shoal_api::{JobPage, JobStatus, PAGE_DEFAULT, PAGE_MAX, Problem, State};
 use shoal_model::{JobId, NodeId};
 use shoal_protocols::node::{End, Phase};
+use utoipa::IntoParams;
 
 use super::history::Cursor;
 use super::{Service, Wrong, view};
@@ -19,14 +20,15 @@ const SCAN_MAX: usize = 10_000;
 const WITHIN: Duration = Duration::from_secs(2);
 
 /// Which jobs are listed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ListQuery {
     /// In these states only, with commas between.
     pub state: Option<String>,
     /// With this in their names only.
     pub name: Option<String>,
-    /// How many on a page.
+    /// How many on a page, at most 1000.
     pub limit: Option<usize>,
     /// Where the page begins: `next` of the page before.
     pub cursor: Option<String>,
@@ -142,8 +144,7 @@ impl Service {
     pub async fn list_of_grid(&self, query: &ListQuery, order: Order) -> Result<JobPage, Wrong> {
         let wanted = query.wanted(order)?;
         let mut pages = vec![(self.setting.me, self.list(query, order).await?)];
-        let ListQuery { state, name, limit, cursor } = query.clone();
-        let question = Question::List { order, state, name, limit, cursor };
+        let question = Question::List { order, query: query.clone() };
         let asked = self.elsewhere.members().len();
         pages.extend(self.ask_all_within::<Listing>(&question, WITHIN).await);
         let silent = (asked + 1).saturating_sub(pages.len());

@@ -9,7 +9,6 @@ use shoal_model::{Epoch, JobId, NodeId, Rank, Span, Time};
 use shoal_protocols::node::Task;
 use tokio::sync::mpsc;
 
-use super::lists::ListQuery;
 use super::{By, Service, Wrong};
 use crate::elsewhere::{Later, Question, Reply, Responder};
 use crate::trust::demand::Verb;
@@ -102,10 +101,7 @@ impl Service {
             }
             Question::Node => Reply::json(200, &self.node().await?),
             Question::Machine => Reply::json(200, &self.setting.machine),
-            Question::List { order, state, name, limit, cursor } => {
-                let query = ListQuery { state, name, limit, cursor };
-                Reply::json(200, &self.list(&query, order).await?)
-            }
+            Question::List { order, query } => Reply::json(200, &self.list(&query, order).await?),
             Question::Free { job, resources, limit_us, begin } => {
                 let begin = begin.map_or(Time::ZERO, |begin| begin.0);
                 let from = self.free_for(job, resources, Span::from_micros(limit_us), begin).await?;
