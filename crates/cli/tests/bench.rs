@@ -69,7 +69,9 @@ fn grid_is_measured_in_all_its_parts_and_leaves_nothing_behind() {
         let (middle, most) = (spread["p50_ms"].as_f64().unwrap(), spread["p99_ms"].as_f64().unwrap());
         assert!(0.0 < middle && middle <= most, "{spread}");
     }
-    assert!(all["idle"]["resident_mb"].as_f64().unwrap() < all["idle"]["resident_all_mb"].as_f64().unwrap());
+    let idle = |name: &str| all["idle"][name].as_f64().unwrap();
+    assert!(0.0 < idle("own_mb") && idle("own_mb") < idle("resident_mb"));
+    assert!(idle("resident_mb") < idle("resident_all_mb"));
     assert_eq!(all["queue"]["jobs"], 200);
     assert!(all["queue"]["restart_s"].as_f64().unwrap() > 0.0);
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
@@ -78,7 +80,9 @@ fn grid_is_measured_in_all_its_parts_and_leaves_nothing_behind() {
 
 #[test]
 fn part_of_the_grid_can_be_measured_alone() {
-    let only = json(&["bench", "grid", "--quick", "--only", "idle", "--json"]);
+    let only =
+        json(&["bench", "grid", "--only", "idle", "--nodes", "2", "--idle", "1", "--settle", "0", "--json"]);
+    assert_eq!((&only["idle"]["nodes"], &only["idle"]["settled_s"]), (&2.into(), &0.into()));
     assert!(only.get("idle").is_some() && only.get("arrays").is_none() && only.get("queue").is_none());
 }
 

@@ -58,8 +58,17 @@ pub fn submits(member: &Member, words: &[&str], count: u32, mut step: impl FnMut
 
 /// The megabytes of memory that a process holds.
 pub fn resident_mb(pid: u32) -> Result<f64, Error> {
+    status_mb(pid, "VmRSS:")
+}
+
+/// What of it is no part of a file, which others that have it open share.
+pub fn own_mb(pid: u32) -> Result<f64, Error> {
+    status_mb(pid, "RssAnon:")
+}
+
+fn status_mb(pid: u32, name: &str) -> Result<f64, Error> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
     kib.map(|kib| kib * 1_024.0 / 1e6).ok_or_else(|| Error::internal(format!("process {pid} has ended")))
 }

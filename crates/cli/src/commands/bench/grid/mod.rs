@@ -54,6 +54,9 @@ pub struct Arguments {
     /// Watch nodes that have nothing to do for this long
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     idle: u64,
+    /// Leave them alone for this long before: nodes that have just met have a lot to say [default: twice as long]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=36_000))]
+    settle: Option<u64>,
     /// Have one node hold this many jobs
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=900_000))]
     queued: u32,
@@ -121,6 +124,7 @@ impl Arguments {
             starts: 5,
             gangs: vec![2, 4],
             idle: 1,
+            settle: Some(2),
             queued: 200,
             ..self
         }
@@ -150,7 +154,8 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
         printed.starts = starts;
     }
     if sizes.wants(Part::Idle) {
-        printed.idle = Some(idle::measure(sizes.nodes, sizes.idle, &bar)?);
+        printed.idle =
+            Some(idle::measure(sizes.nodes, sizes.settle.unwrap_or(2 * sizes.idle), sizes.idle, &bar)?);
     }
     if sizes.wants(Part::Queue) {
         printed.queue = Some(queue::measure(sizes.queued, sizes.submits, &bar)?);
@@ -189,6 +194,11 @@ fn table(printed: &Printed) -> Table {
             format!("{whose}, resident"),
             format!("{:.1} MB", idle.resident_mb),
             format!("{:.1} MB with its supervisor", idle.resident_all_mb),
+        );
+        row(
+            format!("{whose}, its own"),
+            format!("{:.1} MB", idle.own_mb),
+            "the rest is the program, which all share".to_owned(),
         );
         let bytes = idle.bytes_per_s.map_or_else(|| "-".to_owned(), |bytes| format!("{bytes:.0} bytes/s"));
         row(format!("{whose}, sent"), bytes, "all IP traffic counted".to_owned());
