@@ -9,18 +9,25 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use shoal_model::Time;
 use shoal_model::units::TimeText;
 
+use crate::bounded;
+
 /// The file in a node's folder.
 pub const AUDIT_FILE: &str = "audit.log";
 /// Records that can wait to be written; of more only their number is written.
 const WAITING_MAX: usize = 10_000;
+/// How long what is written may not be durable: a sync for each would slow down those of the node itself.
+const LAG: Duration = Duration::from_millis(100);
+/// How long the thread that writes rests after each write: to be woken for every record costs the node's thread more than the
+/// record.
+const REST: Duration = Duration::from_millis(10);
 /// Bytes of a line, at most.
 const LINE_MAX: usize = 16 << 10;
 /// Tells this hash from every other use of BLAKE3.
@@ -96,7 +103,7 @@ pub struct Whole {
 
 /// Writes records behind.
 pub struct Audit {
-    records: SyncSender<(Time, Record)>,
+    records: bounded::Sender<(Time, Record)>,
     missed: AtomicU64,
 }
 
@@ -137,41 +144,9 @@ impl Audit {
         }
         file.set_len(end)?;
         file.seek(SeekFrom::End(0))?;
-        let (records, written) = mpsc::sync_channel::<(Time, Record)>(WAITING_MAX);
-        thread::Builder::new().name("audit".to_owned()).spawn(move || {
-            let mut lost: u64 = 0;
-            while let Ok((at, record)) = written.recv() {
-                let (before, mut count) = (chain.clone(), 1);
-                let mut lines = String::new();
-                if lost > 0 {
-                    let told = Record::new(Kind::Missed, format!("{lost} records"));
-                    lines.push_str(&chain.next(at, told));
-                }
-                lines.push_str(&chain.next(at, record));
-                for (at, record) in written.try_iter().take(WAITING_MAX) {
-                    lines.push_str(&chain.next(at, record));
-                    count += 1;
-                }
-                // Where the last try failed, its rest may still be there.
-                let clean = if lost > 0 { cut_back(&mut file, end) } else { Ok(()) };
-                let tried = clean.and_then(|()| file.write_all(lines.as_bytes()));
-                match tried.and_then(|()| file.sync_data()) {
-                    Ok(()) => {
-                        end += lines.len() as u64;
-                        lost = 0;
-                    }
-                    Err(error) => {
-                        tracing::error!("cannot write {}: {error}", path.display());
-                        // The chain goes on from what is in the file; of the rest the number is told later.
-                        chain = before;
-                        lost += count;
-                        if let Err(error) = cut_back(&mut file, end) {
-                            tracing::error!("cannot cut {} back: {error}", path.display());
-                        }
-                    }
-                }
-            }
-        })?;
+        let (records, waiting) = bounded::queue(WAITING_MAX);
+        let mut clerk = Clerk { path, file, end, chain, lost: 0, behind: None };
+        thread::Builder::new().name("audit".to_owned()).spawn(move || clerk.write(&waiting))?;
         Ok(Audit { records, missed: AtomicU64::new(0) })
     }
 
@@ -184,20 +159,92 @@ impl Audit {
                 self.missed.fetch_add(missed, Ordering::Relaxed);
             }
         }
-        match self.records.try_send((at, record)) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.missed.fetch_add(1, Ordering::Relaxed);
-            }
+        if self.records.try_send((at, record)).is_err() {
+            self.missed.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// Cuts off what was written in part, and goes on from there.
-fn cut_back(file: &mut File, end: u64) -> io::Result<()> {
-    file.set_len(end)?;
-    file.seek(SeekFrom::Start(end))?;
-    Ok(())
+/// Writes the file, on a thread of its own.
+struct Clerk {
+    path: PathBuf,
+    file: File,
+    /// Where the last whole record ends.
+    end: u64,
+    chain: Chain,
+    /// Records that could not be written since one last could.
+    lost: u64,
+    /// Since when something is not durable.
+    behind: Option<Instant>,
+}
+
+impl Clerk {
+    /// Writes records until nobody can tell any more; nobody waits for their syncs, so one of those is for many.
+    fn write(&mut self, waiting: &bounded::Receiver<(Time, Record)>) {
+        loop {
+            let next = match self.behind.map(|since| LAG.saturating_sub(since.elapsed())) {
+                None => waiting.recv().map(Some).ok_or(bounded::Closed),
+                Some(left) => waiting.recv_timeout(left),
+            };
+            match next {
+                Ok(Some(first)) => {
+                    self.add(first, waiting.try_iter().take(WAITING_MAX));
+                    thread::sleep(REST);
+                }
+                Ok(None) => {}
+                Err(bounded::Closed) => return self.sync(),
+            }
+            if self.behind.is_some_and(|since| since.elapsed() >= LAG) {
+                self.sync();
+            }
+        }
+    }
+
+    fn add(&mut self, first: (Time, Record), more: impl Iterator<Item = (Time, Record)>) {
+        let (before, mut count) = (self.chain.clone(), 0);
+        let mut lines = String::new();
+        if self.lost > 0 {
+            let told = Record::new(Kind::Missed, format!("{} records", self.lost));
+            lines.push_str(&self.chain.next(first.0, told));
+        }
+        for (at, record) in std::iter::once(first).chain(more) {
+            lines.push_str(&self.chain.next(at, record));
+            count += 1;
+        }
+        // Where the last try failed, its rest may still be there.
+        let clean = if self.lost > 0 { self.cut_back() } else { Ok(()) };
+        match clean.and_then(|()| self.file.write_all(lines.as_bytes())) {
+            Ok(()) => {
+                self.end += lines.len() as u64;
+                self.lost = 0;
+                self.behind.get_or_insert_with(Instant::now);
+            }
+            Err(error) => {
+                tracing::error!("cannot write {}: {error}", self.path.display());
+                // The chain goes on from what is in the file; of the rest the number is told later.
+                self.chain = before;
+                self.lost += count;
+                if let Err(error) = self.cut_back() {
+                    tracing::error!("cannot cut {} back: {error}", self.path.display());
+                }
+            }
+        }
+    }
+
+    fn sync(&mut self) {
+        if self.behind.take().is_some()
+            && let Err(error) = self.file.sync_data()
+        {
+            tracing::error!("cannot make {} durable: {error}", self.path.display());
+        }
+    }
+
+    /// Cuts off what was written in part, and goes on from there.
+    fn cut_back(&mut self) -> io::Result<()> {
+        self.file.set_len(self.end)?;
+        self.file.seek(SeekFrom::Start(self.end))?;
+        Ok(())
+    }
 }
 
 /// Where a chain has come to.
@@ -294,7 +341,7 @@ mod tests {
             if lines().lines().count() as u64 >= count {
                 break;
             }
-            thread::sleep(std::time::Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
         lines().lines().map(str::to_owned).collect()
     }
@@ -319,7 +366,7 @@ mod tests {
             if verified(folder.path()) == Ok(6) {
                 return;
             }
-            thread::sleep(std::time::Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
         panic!("{:?}", verified(folder.path()));
     }

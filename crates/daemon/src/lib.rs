@@ -67,6 +67,7 @@
 mod acquaintance;
 pub mod assembly;
 pub mod audit;
+mod bounded;
 pub mod cabinet;
 pub mod cell;
 pub mod clock;

@@ -275,7 +275,7 @@ impl Client {
         let Ask::Start { brief, limit, .. } = ask else { return false };
         let waits = match &self.setup.files {
             // For outputs alone too: a quick task would end before it is written down what is kept of it.
-            Some(_) => brief.envelope.job().files.is_some() || brief.envelope.job().secrets.is_some(),
+            Some(_) => has_files(brief),
             None => brings_files(brief),
         };
         if !waits {
@@ -439,9 +439,11 @@ impl Client {
             | Exit::GivenBack => false,
         };
         let usage = ran.then(|| Box::new(ended.usage));
+        // Of one that an earlier life started it is not known here.
+        let plain = matches!(&waiting.ask, Ask::Start { brief, .. } if !has_files(brief));
         let done = move || waiting.completion.complete(Outcome(task, exit, usage));
         match &self.setup.files {
-            Some(files) if ran => files.collect(task, Box::new(done)),
+            Some(files) if ran && !plain => files.collect(task, Box::new(done)),
             Some(files) => {
                 files.forget(task);
                 done();
@@ -463,6 +465,12 @@ impl Client {
             self.give_up(task, Exit::NotStarted);
         }
     }
+}
+
+/// Whether a task has files or secrets, before it or after.
+fn has_files(brief: &Brief) -> bool {
+    let job = brief.envelope.job();
+    job.files.is_some() || job.secrets.is_some()
 }
 
 /// Whether a task needs files to start.

@@ -8,12 +8,13 @@ use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
 
 use super::super::words::{self, Answer, Request, VERSION, Welcome, Word};
 use super::{Event, STACK};
+use crate::bounded;
 
 /// Daemons that are heard at once; one is enough, and a restart may overlap.
 const CONNECTIONS_MAX: usize = 8;
@@ -58,8 +59,8 @@ fn hear(number: u64, stream: &UnixStream, events: &SyncSender<Event>) -> Result<
     words::understood(hello.version)?;
     stream.set_read_timeout(None)?;
 
-    let (answers, waiting) = mpsc::sync_channel(ANSWERS_MAX);
-    let _ = answers.send(Answer::Welcome(Welcome { version: VERSION, pid: std::process::id() }));
+    let (answers, waiting) = bounded::queue(ANSWERS_MAX);
+    let _ = answers.try_send(Answer::Welcome(Welcome { version: VERSION, pid: std::process::id() }));
     let to = stream.try_clone()?;
     let thread = thread::Builder::new().name("writer".to_owned()).stack_size(STACK);
     thread.spawn(move || {
@@ -78,9 +79,9 @@ fn hear(number: u64, stream: &UnixStream, events: &SyncSender<Event>) -> Result<
 }
 
 /// Writes what there is to tell, all that waits at once.
-fn tell(mut to: &UnixStream, waiting: &Receiver<Answer>) -> io::Result<()> {
+fn tell(mut to: &UnixStream, waiting: &bounded::Receiver<Answer>) -> io::Result<()> {
     let mut bytes = Vec::new();
-    while let Ok(answer) = waiting.recv() {
+    while let Some(answer) = waiting.recv() {
         bytes.clear();
         answer.write(&mut bytes);
         waiting.try_iter().for_each(|answer| answer.write(&mut bytes));

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
@@ -32,6 +32,7 @@ use super::ledger::Ledger;
 use super::reaper::{self, Reaper};
 use super::spawner::{Failed, Spawned, Spawner};
 use super::{Event, TASKS_MAX, ended, output, survey, system};
+use crate::bounded;
 use crate::clock::Clock;
 use crate::store;
 
@@ -53,7 +54,7 @@ pub(super) struct Keeper {
     survey: Sender<survey::Word>,
     /// Tasks that are over and whose control groups could not be removed yet.
     left: Vec<Task>,
-    daemons: BTreeMap<u64, SyncSender<Answer>>,
+    daemons: BTreeMap<u64, bounded::Sender<Answer>>,
     tasks: BTreeMap<Task, Running>,
     /// The first process of each task, until it is reaped.
     leaders: BTreeMap<Pid, Task>,

@@ -45,7 +45,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::{self, SyncSender};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use nix::sys::prctl;
@@ -57,6 +57,7 @@ pub(super) use spawner::{PATH, find};
 
 use super::layout::Layout;
 use super::words::{Answer, Ended, Request};
+use crate::bounded;
 use crate::clock::Clock;
 use crate::store;
 use groups::Groups;
@@ -78,7 +79,7 @@ const SWEEP: Duration = Duration::from_secs(10);
 /// What reaches the keeper.
 enum Event {
     /// A daemon has come.
-    Came(u64, SyncSender<Answer>),
+    Came(u64, bounded::Sender<Answer>),
     Said(u64, Request),
     Gone(u64),
     /// The spawner has something.
