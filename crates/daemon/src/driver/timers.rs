@@ -24,6 +24,10 @@ impl<T> Timers<T> {
 
     pub fn put(&mut self, at: Time, timer: T) {
         self.count += 1;
+        if self.heap.len() == self.heap.capacity() {
+            // A node with a long queue has hundreds of thousands: twice as much room would be megabytes of nothing.
+            self.heap.reserve_exact(self.heap.len() / 8 + 64);
+        }
         self.heap.push(Reverse(Due { at, count: self.count, timer }));
     }
 

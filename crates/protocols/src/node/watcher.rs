@@ -35,11 +35,13 @@ impl Node {
         if let Some(owned) = self.unended(job) {
             owned.watched.clone_from(&placement.nodes);
         }
-        let over = placement.start + placement.span + OVERDUE;
-        ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
         if self.work.as_ref().is_some_and(|work| work.heartbeat.is_on()) {
             let late = (placement.start + START_GRACE + A_MOMENT).max(ctx.now + A_MOMENT);
             self.ask_at(late, job, placement.epoch, ctx);
+        } else {
+            // Where nobody is watched, nobody is asked from time to time whether it runs.
+            let over = placement.start + placement.span + OVERDUE;
+            ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
         }
         self.note_waiting(job, placement.start, ctx);
         // Who is suspected already is not suspected anew.
