@@ -229,6 +229,8 @@ pub enum Command {
     Join(NodeId),
     /// Take these nodes as neighbours.
     Meet(Box<[NodeId]>),
+    /// A word to this node and back takes so long: measured by the driver, without what the two cores take for it.
+    Measured(NodeId, Span),
     /// Take this place in a CAN; with another overlay there are none.
     Settle(Box<can::Place>),
     /// Run this job. Submitting it again is the same job. The jobs that it waits for are this node's.

@@ -147,6 +147,9 @@ impl Protocol for Node {
             Input::Command(Command::Meet(nodes)) => {
                 self.meet(nodes, ctx);
             }
+            Input::Command(Command::Measured(node, round_trip)) => {
+                self.tell_proactive(|proactive, _, ctx| proactive.measured(node, round_trip, ctx), ctx);
+            }
             Input::Command(Command::Settle(place)) => self.take_place(*place, ctx),
             Input::Command(Command::Submit(envelope)) => self.submit(envelope, &[], ctx),
             Input::Command(Command::SubmitAfter(envelope, after)) => self.submit(envelope, &after, ctx),

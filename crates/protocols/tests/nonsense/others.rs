@@ -7,7 +7,7 @@ use proptest::sample::select;
 use shoal_model::calendar::Snapshot;
 use shoal_model::{Coordinates, Machine, NodeId, Resources, Speed};
 use shoal_protocols::Shared;
-use shoal_protocols::node::Message;
+use shoal_protocols::node::{Command, Message};
 use shoal_protocols::overlay::blatant_s;
 use shoal_protocols::overlay::cyclon::{self, Entry};
 use shoal_protocols::overlay::helpers::{self, Kind, Profile};
@@ -29,6 +29,7 @@ pub fn word_of_criteria() -> impl Strategy<Value = Word> {
     prop_oneof![
         2 => (node(), proactive_message())
             .prop_map(|(from, message)| Word::Says(from, Message::Proactive(message))),
+        1 => (node(), span()).prop_map(|(node, span)| Word::Asks(Command::Measured(node, span))),
         3 => word(),
     ]
 }

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Paper: Fiscato, Costa, Pierre, 2008, section 3.3. Where nobody gave the node its coordinates it finds them by
-//! Vivaldi: from time to time it pings a near node and a random one a few times, and takes the quickest answer of each.
+//! Vivaldi: from time to time it pings a near node and a random one a few times, and takes the quickest answer of each. What
+//! a driver measures besides counts as well.
 
 pub mod message;
 pub mod profile;
@@ -23,7 +24,7 @@ use shoal_model::{Coordinates, NodeId, Span};
 use super::cyclon::{self, CACHE_MAX, Cyclon, Entry};
 use super::vicinity::{self, Vicinity};
 use super::vivaldi::{Quickest, Vivaldi};
-use crate::protocol::{Ctx, Hosts, Input, KeyOf, Layer, Never, Protocol};
+use crate::protocol::{Chance, Ctx, Hosts, Input, KeyOf, Layer, Never, Protocol};
 pub use message::Message;
 pub use profile::{Kind, Kinds, Profile};
 
@@ -246,6 +247,19 @@ impl Helpers {
         self.near.iter_mut().for_each(|layer| layer.forget(node));
     }
 
+    /// Takes in a round trip that was measured by other means, to a node that has said where it is.
+    pub fn measured(&mut self, node: NodeId, round_trip: Span, chance: &mut Chance) {
+        if !self.config.measure || self.config.coordinates.is_some() {
+            return;
+        }
+        let near = || self.near(Kind::Coordinates)?.iter().find(|entry| entry.node == node);
+        let there = self.said.get(&node).copied().or_else(|| near().map(|entry| entry.payload));
+        let Some(Profile { coordinates, error, .. }) = there else { return };
+        if self.vivaldi.sample(round_trip, &coordinates, error, chance) {
+            self.describe(self.profile);
+        }
+    }
+
     fn layer(&self, kind: Kind) -> Option<usize> {
         self.near.iter().position(|layer| *layer.metric() == kind)
     }
@@ -387,4 +401,40 @@ fn with_profiles(
         Some(Entry { node, age, payload })
     };
     random.entries().filter_map(profiled).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use shoal_model::coordinates;
+
+    use super::*;
+
+    const RTT: Span = Span::from_millis(40);
+
+    /// Where a node takes itself to be that was told this many round trips to another, and how far from that.
+    fn told(config: Config, from: u64, times: usize) -> (Coordinates, Span) {
+        let mut helpers = Helpers::restore(&config, NodeId(1), std::iter::empty());
+        let there = Profile { error: 100_000, ..Profile::default() };
+        helpers.said.insert(NodeId(2), there);
+        let mut chance = Chance::seed_from_u64(1);
+        (0..times).for_each(|_| helpers.measured(NodeId(from), RTT, &mut chance));
+        let here = helpers.profile().coordinates;
+        (here, coordinates::span(here.distance(&there.coordinates)))
+    }
+
+    #[test]
+    fn round_trips_that_a_driver_measured_pull_a_node_into_its_place() {
+        let config = Config::default();
+        let (at_first, _) = told(config, 2, 0);
+        let (at_last, distance) = told(config, 2, 100);
+        assert_ne!(at_first, at_last);
+        let off = distance.as_micros().abs_diff(RTT.as_micros());
+        assert!(off < RTT.as_micros() / 10, "{distance} away, where a word and its answer take {RTT}");
+
+        assert_eq!(told(config, 3, 100).0, at_first, "nobody knows where that one is");
+        let given = Config { coordinates: Some(at_last), ..config };
+        assert_eq!(told(given, 2, 100).0, at_last, "somebody knows better");
+        assert_eq!(told(Config { measure: false, ..config }, 2, 100).0, at_first);
+    }
 }

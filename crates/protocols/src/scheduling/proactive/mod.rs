@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use shoal_model::criterion::{Cost, Measure};
 use shoal_model::honours::{Field, FieldSet};
 use shoal_model::matching::{Needs, matches};
-use shoal_model::{JobId, Machine, Name, NodeId, Thousandths, Time, constraint};
+use shoal_model::{JobId, Machine, Name, NodeId, Span, Thousandths, Time, constraint};
 
 use super::{Command, Event, Here, IN_CALENDARS, Recipe};
 use crate::overlay::cyclon;
@@ -169,6 +169,11 @@ impl Proactive {
     }
 
     /// Silence in the helper overlays is theirs to mend.
+    /// The driver has measured how long a word to a node and back takes.
+    pub fn measured(&mut self, node: NodeId, round_trip: Span, ctx: &mut Ctx<'_, Proactive>) {
+        self.helpers.measured(node, round_trip, ctx.chance);
+    }
+
     fn tell_helpers(&mut self, input: Input<Helpers>, ctx: &mut Ctx<'_, Proactive>) {
         let _silent = ctx.layer(|ctx| self.helpers.handle(input, ctx));
     }
