@@ -1,4 +1,4 @@
-//! Whom the core is told of: those that were known before, and whoever is connected from then on.
+//! Whom the core is told of: those that were known before, whoever is connected from then on, and how far they are.
 //!
 //! Gossip alone takes a few cycles to make nodes known to each other. A small grid that has just been started would
 //! have too few nodes for a wide job meanwhile.
@@ -62,39 +62,47 @@ impl Acquaintance {
         meets.then(|| Command::Meet(known.into())).into_iter().chain(joins).collect()
     }
 
-    /// Tells of whoever is connected, until the node stops. Who finds no room in the view is not taken into it.
+    /// Tells of whoever is connected and how far they are, until the node stops. Who finds no room in the view is not taken
+    /// into it.
     pub async fn meet_others(self, mailbox: Mailbox<Node>, mut events: Receiver<Event>) {
-        let command = |node| match self {
-            Acquaintance::Views => Some(Command::Meet([node].into())),
-            Acquaintance::Links => Some(Command::Join(node)),
-            Acquaintance::Places => None,
-        };
         loop {
-            let node = match events.recv().await {
-                Ok(Event::Connected(node)) => node,
-                Ok(
-                    Event::Parted { .. }
-                    | Event::Lost { .. }
-                    | Event::Refused { .. }
-                    | Event::RefusedBy { .. }
-                    | Event::Unreachable { .. }
-                    | Event::Admitted(_),
-                )
+            let told = match events.recv().await {
+                Ok(event) => self.told_of(event),
                 // Others tell of those that were missed here.
-                | Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Lagged(_)) => None,
                 Err(RecvError::Closed) => return,
             };
-            let Some(command) = command(node) else { return };
             // With a full mailbox there is better to do, and gossip tells of it too.
-            if mailbox.command(command) == Err(Refused::Stopped) {
+            if told.is_some_and(|command| mailbox.command(command) == Err(Refused::Stopped)) {
                 return;
             }
+        }
+    }
+
+    /// What the core is told of something that happened on the network.
+    fn told_of(self, event: Event) -> Option<Command> {
+        match (event, self) {
+            (Event::Connected(node), Acquaintance::Views) => Some(Command::Meet([node].into())),
+            (Event::Connected(node), Acquaintance::Links) => Some(Command::Join(node)),
+            (Event::Measured { node, round_trip }, _) => Some(Command::Measured(node, round_trip)),
+            (Event::Connected(_), Acquaintance::Places)
+            | (
+                Event::Parted { .. }
+                | Event::Lost { .. }
+                | Event::Refused { .. }
+                | Event::RefusedBy { .. }
+                | Event::Unreachable { .. }
+                | Event::Admitted(_),
+                _,
+            ) => None,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use shoal_model::Span;
+
     use super::*;
 
     #[test]
@@ -106,5 +114,20 @@ mod tests {
         assert_eq!(Acquaintance::Links.commands(known.clone()), joins(5));
         assert_eq!(Acquaintance::Places.commands(known), joins(1));
         assert!(Acquaintance::Views.commands(Vec::new()).is_empty(), "nobody is known");
+    }
+
+    #[test]
+    fn core_is_told_who_comes_and_how_far_they_are() {
+        let round_trip = Span::from_millis(3);
+        let measured = Event::Measured { node: NodeId(4), round_trip };
+        for through in [Acquaintance::Views, Acquaintance::Links, Acquaintance::Places] {
+            let told = through.told_of(measured.clone());
+            assert_eq!(told, Some(Command::Measured(NodeId(4), round_trip)));
+            assert_eq!(through.told_of(Event::Admitted(NodeId(4))), None);
+        }
+        let came = |through: Acquaintance| through.told_of(Event::Connected(NodeId(4)));
+        assert_eq!(came(Acquaintance::Views), Some(Command::Meet([NodeId(4)].into())));
+        assert_eq!(came(Acquaintance::Links), Some(Command::Join(NodeId(4))));
+        assert_eq!(came(Acquaintance::Places), None, "a place is taken once");
     }
 }

@@ -28,6 +28,14 @@ impl Elsewhere for Peers {
         known
     }
 
+    fn connected(&self) -> Vec<NodeId> {
+        self.0.connected()
+    }
+
+    fn has_stopped(&self, node: NodeId) -> bool {
+        self.0.has_stopped(node)
+    }
+
     fn ask(&self, to: NodeId, question: Bytes) -> Later<'_, Result<Parts, Unreachable>> {
         Box::pin(async move {
             let unreachable = |error: quic::AskError| Unreachable { node: to, why: error.to_string() };

@@ -53,6 +53,17 @@ pub trait Elsewhere: Send + Sync {
     /// The others, as far as they are known.
     fn members(&self) -> Vec<NodeId>;
 
+    /// Those of them that can be asked without a new connection.
+    fn connected(&self) -> Vec<NodeId> {
+        self.members()
+    }
+
+    /// Whether one of them has said that it stops, and has not been heard since: no answer of it is missed.
+    fn has_stopped(&self, node: NodeId) -> bool {
+        let _ = node;
+        false
+    }
+
     /// Asks one of them; its answer comes in parts.
     fn ask(&self, to: NodeId, question: Bytes) -> Later<'_, Result<Parts, Unreachable>>;
 }

@@ -16,6 +16,8 @@ use crate::elsewhere::{PATIENCE, Question, Reply};
 
 /// Jobs that a shortened id may mean, as many as are listed.
 const CANDIDATES_MAX: usize = 10;
+/// How long one is waited for that has said that it stops.
+const STOPPED_PATIENCE: Duration = Duration::from_millis(300);
 /// Jobs of an array that are counted; of a larger one only how many have ended is told.
 const COUNTED_MAX: u32 = 200_000;
 /// How many of them at once.
@@ -200,6 +202,9 @@ impl Service {
         let question = question.write();
         let mut asked = JoinSet::new();
         for node in self.elsewhere.members() {
+            // It may be back, and would say so at once.
+            let patience =
+                if self.elsewhere.has_stopped(node) { patience.min(STOPPED_PATIENCE) } else { patience };
             let (elsewhere, question) = (std::sync::Arc::clone(&self.elsewhere), question.clone());
             asked.spawn(async move {
                 let ask = async {

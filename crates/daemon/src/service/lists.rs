@@ -145,9 +145,11 @@ impl Service {
         let wanted = query.wanted(order)?;
         let mut pages = vec![(self.setting.me, self.list(query, order).await?)];
         let question = Question::List { order, query: query.clone() };
-        let asked = self.elsewhere.members().len();
+        let asked = self.elsewhere.members();
         pages.extend(self.ask_all_within::<Listing>(&question, WITHIN).await);
-        let silent = (asked + 1).saturating_sub(pages.len());
+        let answered: BTreeSet<NodeId> = pages.iter().map(|(node, _)| *node).collect();
+        let missed = |node: &&NodeId| !answered.contains(node) && !self.elsewhere.has_stopped(**node);
+        let silent = asked.iter().filter(missed).count();
         Ok(JobPage { silent: silent as u32, ..merged(wanted, pages).into() })
     }
 }

@@ -18,8 +18,8 @@ use crate::trust::notice::{Notice, NoticeError, Said};
 use crate::trust::text::{read_key, write_key};
 use crate::trust::{NOTICES_MAX, Trust, Unvouched, VOUCHED_FOR, pass, signature};
 
-/// How often notices are compared with another node.
-const COMPARE_EVERY: Duration = Duration::from_secs(5);
+/// How often notices are compared with another node: for those who were away when they were told of them.
+const COMPARE_EVERY: Duration = Duration::from_secs(30);
 /// The longest pass that a node signs.
 const VOUCHED_MOST: Span = Span::from_hours(366 * 24);
 
@@ -148,13 +148,17 @@ impl Service {
         Ok(trust.notices().iter().map(Notice::write).collect())
     }
 
-    /// Compares notices with a node at random, for ever.
+    /// Compares notices with a node at random, for ever: with one of those that are connected, if any is, since a connection
+    /// costs a hundred times what is said here, and gossip connects one node after the other.
     pub async fn compare_notices(self: Arc<Self>) {
         let mut every = tokio::time::interval(COMPARE_EVERY);
         loop {
             every.tick().await;
             let Ok(trust) = self.trust() else { return };
-            let members = self.elsewhere.members();
+            let mut members = self.elsewhere.connected();
+            if members.is_empty() {
+                members = self.elsewhere.members();
+            }
             let drawn = shoal_api::secret::draw().map(u64::from_le_bytes).unwrap_or_default();
             let place = drawn.checked_rem(members.len() as u64).unwrap_or_default() as usize;
             let Some(&node) = members.get(place) else { continue };

@@ -92,6 +92,28 @@ async fn node_that_comes_back_on_another_port_is_found_through_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_that_said_goodbye_has_stopped_until_it_is_spoken_with_again() {
+    let first = Station::first().await;
+    let second = Station::join(&first).await;
+    let node = second.me();
+    second.say(&first);
+    first.hears(1).await;
+    assert_eq!(first.handle.connected(), [node]);
+    assert!(!first.handle.has_stopped(node));
+    let (identity, cabinet) = second.stop().await;
+    eventually("the goodbye is heard", || first.handle.has_stopped(node)).await;
+    assert!(first.handle.connected().is_empty());
+
+    let second = Station::start(identity, cabinet, settings(), Arc::new(NoAnswers)).await;
+    second.say(&first);
+    first.hears(2).await;
+    assert!(!first.handle.has_stopped(node));
+    for station in [first, second] {
+        station.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_that_dial_each_other_at_once_end_with_one_connection() {
     let first = Station::first().await;
     let second = Station::join(&first).await;

@@ -37,6 +37,8 @@ struct Entry {
     used: u64,
     /// When this record took the place of an older one.
     changed: Option<Instant>,
+    /// Whether it has said that it stops, and has not been spoken with since.
+    stopped: bool,
 }
 
 /// What became of a record.
@@ -94,7 +96,7 @@ impl Book {
             Err(error) => Learned::Refused(error),
             Ok(known) => {
                 self.uses += 1;
-                let entry = Entry { known: Arc::new(known), used: self.uses, changed };
+                let entry = Entry { known: Arc::new(known), used: self.uses, changed, stopped: false };
                 self.entries.insert(claim.node, entry);
                 self.dirty.insert(claim.node);
                 self.mentioned.remove(&claim.node);
@@ -116,6 +118,18 @@ impl Book {
     pub fn changed_since(&self, node: NodeId, since: Instant) -> Option<&Arc<Known>> {
         let entry = self.entries.get(&node)?;
         entry.changed.is_some_and(|changed| changed > since).then_some(&entry.known)
+    }
+
+    /// Notes whether a node has stopped, as it said itself.
+    pub fn note_stopped(&mut self, node: NodeId, stopped: bool) {
+        if let Some(entry) = self.entries.get_mut(&node) {
+            entry.stopped = stopped;
+        }
+    }
+
+    /// Whether a node has said that it stops, and has not been spoken with since.
+    pub fn has_stopped(&self, node: NodeId) -> bool {
+        self.entries.get(&node).is_some_and(|entry| entry.stopped)
     }
 
     /// Whose key a node has.
@@ -282,7 +296,7 @@ mod tests {
         let known = book.get(identity.node()).unwrap();
         for number in 0..BOOK_MAX as u64 + 5 {
             book.uses += 1;
-            let entry = Entry { known: Arc::clone(&known), used: book.uses, changed: None };
+            let entry = Entry { known: Arc::clone(&known), used: book.uses, changed: None, stopped: false };
             book.entries.insert(NodeId(number), entry);
         }
         book.make_room();

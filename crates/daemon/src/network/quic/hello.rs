@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use iroh::endpoint::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
+use iroh::endpoint::{ConnectOptions, Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use shoal_model::Time;
 
 use super::counts::add;
@@ -127,7 +127,9 @@ pub(super) async fn dial(hub: &Arc<Hub>, known: &Known) -> Result<Link, String> 
     let there = there(&hub.settings, &known.member.key, &known.addresses, &known.relays);
     let there = there.ok_or_else(|| "its key is no key".to_owned())?;
     let greeted = async {
-        let conn = hub.endpoint.connect(there, ALPN).await.map_err(|error| chain_of(&error))?;
+        let options = ConnectOptions::new().with_transport_config(hub.outgoing.clone());
+        let connecting = hub.endpoint.connect_with_opts(there, ALPN, options).await;
+        let conn = connecting.map_err(|error| chain_of(&error))?.await.map_err(|error| chain_of(&error))?;
         let greeted = greet(hub, &conn).await;
         match greeted {
             Ok((known, life)) => Ok(Link::new(conn, known, hub.me, life)),

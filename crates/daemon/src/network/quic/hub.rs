@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use iroh::Endpoint;
-use iroh::endpoint::{ConnectionError, Incoming, IncomingAddr, RecvStream};
+use iroh::endpoint::{ConnectionError, Incoming, IncomingAddr, QuicTransportConfig, RecvStream};
 use rand::RngExt;
 use shoal_model::envelope::PublicKey;
-use shoal_model::{NodeId, Time};
+use shoal_model::{NodeId, Span, Time};
 use shoal_protocols::Chance;
 use shoal_protocols::node::{Message, Node};
 use shoal_protocols::protocol::Message as _;
@@ -101,6 +101,13 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// It was measured how far a peer is: there and back, without the time that it took to answer.
+    Measured {
+        /// Who.
+        node: NodeId,
+        /// The quickest of the last few.
+        round_trip: Span,
+    },
     /// Somebody has joined the grid here.
     Admitted(NodeId),
 }
@@ -114,6 +121,8 @@ pub(super) struct Hub {
     pub grid: Arc<Grid>,
     pub own: Known,
     pub endpoint: Endpoint,
+    /// How connections go that this node makes.
+    pub outgoing: QuicTransportConfig,
     pub cabinet: Arc<dyn Cabinet>,
     pub responder: Arc<dyn Responder>,
     pub counts: Counter,
@@ -239,6 +248,7 @@ impl Hub {
             });
         }
         peer.heard(self.clock.now());
+        self.book().note_stopped(peer.node, false);
         self.tell(Event::Connected(peer.node));
         tracing::debug!(peer = %peer.node, "connected");
         self.runtime.spawn(tend(Arc::clone(self), Arc::clone(peer), link));
@@ -275,7 +285,8 @@ impl Hub {
             Pong::KIND => {
                 let Pong { said, heard, answered } = Pong::read(payload)?;
                 if let Some(sample) = Sample::of(said, heard, answered, now) {
-                    peer.sample(sample);
+                    let best = peer.sample(sample);
+                    self.tell(Event::Measured { node: peer.node, round_trip: best.round_trip });
                 }
             }
             kind => {
@@ -444,6 +455,9 @@ async fn tend(hub: Arc<Hub>, peer: Arc<Peer>, link: Arc<Link>) {
         ConnectionError::LocallyClosed => link.closed_for.get().copied(),
         _ => None,
     };
+    if reason == Some(Reason::Leaving) && matches!(end, ConnectionError::ApplicationClosed(_)) {
+        hub.book().note_stopped(node, true);
+    }
     let event = match reason.filter(|reason| *reason != Reason::Silent) {
         Some(reason) => Event::Parted { node, reason },
         None => {

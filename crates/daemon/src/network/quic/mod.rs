@@ -72,6 +72,12 @@ use hub::Hub;
 
 /// Events that wait for a slow listener, at most.
 const EVENTS_MAX: usize = 256;
+/// How long a path may be quiet before who was called pings; iroh takes nothing longer, and gives up paths that are quiet
+/// for 15 s.
+const PING_INCOMING: Duration = Duration::from_secs(5);
+/// The same for who called: a little sooner, so that one of the two pings for both. What a node without work sends is mostly
+/// this.
+const PING_OUTGOING: Duration = Duration::from_millis(4_750);
 /// Where this node's own address record is kept.
 const OWN_DRAWER: &str = "address";
 const OWN_KEY: &[u8] = b"own";
@@ -160,6 +166,7 @@ pub async fn start(
     let now = clock.now();
     grid.member(now)?;
     let endpoint = endpoint(&settings, identity, vec![ALPN.to_vec(), ALPN_JOIN.to_vec()]).await?;
+    let outgoing = transport(&settings, PING_OUTGOING)?;
     let own = own_record(&settings, identity, &grid, &endpoint, &*cabinet, now)?;
     let book = Book::open(grid.id(), &*cabinet, now)?;
     let mut life = [0; 8];
@@ -172,6 +179,7 @@ pub async fn start(
         settings,
         grid,
         own,
+        outgoing,
         endpoint,
         cabinet,
         responder,
@@ -255,6 +263,20 @@ impl Handle {
         self.hub.book().recent(most).iter().map(|known| known.member.node).collect()
     }
 
+    /// Who is connected, by id.
+    pub fn connected(&self) -> Vec<NodeId> {
+        let peers = self.hub.all_peers();
+        let mut nodes: Vec<_> =
+            peers.iter().filter(|peer| peer.link().is_some()).map(|peer| peer.node).collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
+    /// Whether a node has said that it stops, and has not been spoken with since.
+    pub fn has_stopped(&self, node: NodeId) -> bool {
+        self.hub.book().has_stopped(node)
+    }
+
     /// What is known of a node.
     pub fn record(&self, node: NodeId) -> Option<Arc<Known>> {
         self.hub.book().get(node)
@@ -317,6 +339,24 @@ impl Handle {
     }
 }
 
+/// How a connection goes over which this node says something at least this often.
+fn transport(settings: &Settings, ping: Duration) -> Result<QuicTransportConfig, StartError> {
+    // Longer than connections are left idle: those are closed with a word.
+    let quic_idle =
+        IdleTimeout::try_from(settings.idle.max(Duration::from_secs(30)) + Duration::from_secs(30))
+            .map_err(|error| StartError::Bind { bind: settings.bind, why: error.to_string() })?;
+    let config = QuicTransportConfig::builder()
+        .max_idle_timeout(Some(quic_idle))
+        // The path is kept alive already.
+        .keep_alive_interval(settings.idle + Duration::from_secs(60))
+        .default_path_keep_alive_interval(ping)
+        .mtu_discovery_config(None)
+        .max_concurrent_uni_streams(VarInt::from_u32(4))
+        .max_concurrent_bidi_streams(VarInt::from_u32(2 * QUESTIONS_MAX as u32))
+        .build();
+    Ok(config)
+}
+
 /// A socket that speaks only to whom it is told to.
 async fn endpoint(
     settings: &Settings,
@@ -324,18 +364,7 @@ async fn endpoint(
     alpns: Vec<Vec<u8>>,
 ) -> Result<iroh::Endpoint, StartError> {
     let failed = |why: String| StartError::Bind { bind: settings.bind, why };
-    // Longer than connections are left idle: those are closed with a word.
-    let quic_idle =
-        IdleTimeout::try_from(settings.idle.max(Duration::from_secs(30)) + Duration::from_secs(30))
-            .map_err(|error| failed(error.to_string()))?;
-    let transport = QuicTransportConfig::builder()
-        .max_idle_timeout(Some(quic_idle))
-        // The path is kept alive already.
-        .keep_alive_interval(settings.idle + Duration::from_secs(60))
-        .mtu_discovery_config(None)
-        .max_concurrent_uni_streams(VarInt::from_u32(4))
-        .max_concurrent_bidi_streams(VarInt::from_u32(2 * QUESTIONS_MAX as u32))
-        .build();
+    let transport = transport(settings, PING_INCOMING)?;
     let relays = match settings.relays.as_slice() {
         [] => RelayMode::Disabled,
         relays => RelayMode::custom(relays.iter().map(|relay| relay.url().clone())),

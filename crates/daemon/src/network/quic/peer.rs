@@ -150,10 +150,12 @@ impl Peer {
         self.linked.notify_waiters();
     }
 
-    pub fn sample(&self, sample: Sample) {
+    /// Takes a sample in; the best of the last few.
+    pub fn sample(&self, sample: Sample) -> Sample {
         let mut inner = self.lock();
         inner.samples.add(sample);
         inner.sampled = Some(Instant::now());
+        inner.samples.best().unwrap_or(sample)
     }
 
     pub fn heard(&self, now: Time) {
