@@ -37,6 +37,7 @@ use crate::home::{self, Room};
 use crate::http::Door;
 use crate::http::tls::{Certificate, TlsError};
 use crate::identity::{Identity, IdentityError};
+use crate::inbox::Refused;
 use crate::machine;
 use crate::membership::{Grid, GridError, Ticket, TicketError};
 use crate::network::quic::{self, JoinError};
@@ -88,6 +89,7 @@ pub struct Station {
     address: SocketAddr,
     service: Arc<Service>,
     history: Arc<History>,
+    audit: Arc<Audit>,
     cabinet: Arc<dyn Cabinet>,
     network: quic::Handle,
     running: Option<Running<Node>>,
@@ -441,6 +443,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         address,
         service,
         history,
+        audit: Arc::clone(&audit),
         cabinet,
         network,
         running: Some(running),
@@ -548,6 +551,7 @@ impl Station {
             None => Ok(reason),
         };
         self.history.close();
+        self.audit.close();
         self.runtime.block_on(async {
             let _ = tokio::time::timeout(std::time::Duration::from_secs(1), self.network.close()).await;
         });
@@ -570,7 +574,8 @@ impl Station {
         let (mailbox, stop) = (running.mailbox().clone(), self.stopper());
         let watch = thread::Builder::new().name("watch".to_owned());
         let _ = watch.spawn(move || {
-            while mailbox.look(|_| ()).is_ok() {
+            // One that is busy has not stopped.
+            while mailbox.look(|_| ()) != Err(Refused::Stopped) {
                 thread::sleep(std::time::Duration::from_secs(1));
             }
             stop(Reason::Fault);

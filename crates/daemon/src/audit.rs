@@ -8,8 +8,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
@@ -32,6 +33,7 @@ const REST: Duration = Duration::from_millis(10);
 const LINE_MAX: usize = 16 << 10;
 /// Tells this hash from every other use of BLAKE3.
 const CONTEXT: &str = "shoal 2026-11-15 audit record v1";
+const UNPOISONED: &str = "nothing panics while it holds the queue";
 /// What stands between a record and its hash.
 const SEAM: &str = ",\"hash\":\"";
 
@@ -103,7 +105,9 @@ pub struct Whole {
 
 /// Writes records behind.
 pub struct Audit {
-    records: bounded::Sender<(Time, Record)>,
+    /// None once it is closed.
+    records: Mutex<Option<bounded::Sender<(Time, Record)>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
     missed: AtomicU64,
 }
 
@@ -146,22 +150,40 @@ impl Audit {
         file.seek(SeekFrom::End(0))?;
         let (records, waiting) = bounded::queue(WAITING_MAX);
         let mut clerk = Clerk { path, file, end, chain, lost: 0, behind: None };
-        thread::Builder::new().name("audit".to_owned()).spawn(move || clerk.write(&waiting))?;
-        Ok(Audit { records, missed: AtomicU64::new(0) })
+        let writer = thread::Builder::new().name("audit".to_owned()).spawn(move || clerk.write(&waiting))?;
+        let (records, writer) = (Mutex::new(Some(records)), Mutex::new(Some(writer)));
+        Ok(Audit { records, writer, missed: AtomicU64::new(0) })
     }
 
     /// Writes a record, later; the number of those that there was no room for is written when there is.
     pub fn note(&self, at: Time, record: Record) {
+        let records = self.records.lock().expect(UNPOISONED);
+        let Some(records) = records.as_ref() else { return };
         let missed = self.missed.swap(0, Ordering::Relaxed);
         if missed > 0 {
             let told = Record::new(Kind::Missed, format!("{missed} records"));
-            if self.records.try_send((at, told)).is_err() {
+            if records.try_send((at, told)).is_err() {
                 self.missed.fetch_add(missed, Ordering::Relaxed);
             }
         }
-        if self.records.try_send((at, record)).is_err() {
+        if records.try_send((at, record)).is_err() {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Writes what is not written, and ends.
+    pub fn close(&self) {
+        self.records.lock().expect(UNPOISONED).take();
+        let writer = self.writer.lock().expect(UNPOISONED).take();
+        if let Some(writer) = writer {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -236,6 +258,7 @@ impl Clerk {
             && let Err(error) = self.file.sync_data()
         {
             tracing::error!("cannot make {} durable: {error}", self.path.display());
+            self.behind = Some(Instant::now());
         }
     }
 
@@ -336,14 +359,11 @@ mod tests {
         for number in 0..count {
             audit.note(Time::from_secs(number), Record::new(Kind::Submitted, format!("job \"{number}\"")));
         }
-        let lines = || std::fs::read_to_string(folder.join(AUDIT_FILE)).unwrap();
-        for _ in 0..1_000 {
-            if lines().lines().count() as u64 >= count {
-                break;
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        lines().lines().map(str::to_owned).collect()
+        // What is told just before is there, and what is told after is not.
+        audit.close();
+        audit.note(Time::from_secs(count), Record::new(Kind::Submitted, "too late"));
+        let lines = std::fs::read_to_string(folder.join(AUDIT_FILE)).unwrap();
+        lines.lines().map(str::to_owned).collect()
     }
 
     fn verified(folder: &Path) -> Result<u64, u64> {

@@ -58,7 +58,7 @@ pub trait Elsewhere: Send + Sync {
         self.members()
     }
 
-    /// Whether one of them has said that it stops, and has not been heard since: no answer of it is missed.
+    /// Whether one of them has said that it stops, and has not been heard since.
     fn has_stopped(&self, node: NodeId) -> bool {
         let _ = node;
         false

@@ -17,7 +17,7 @@ use crate::elsewhere::{PATIENCE, Question, Reply};
 /// Jobs that a shortened id may mean, as many as are listed.
 const CANDIDATES_MAX: usize = 10;
 /// How long one is waited for that has said that it stops.
-const STOPPED_PATIENCE: Duration = Duration::from_millis(300);
+const STOPPED_PATIENCE: Duration = Duration::from_millis(500);
 /// Jobs of an array that are counted; of a larger one only how many have ended is told.
 const COUNTED_MAX: u32 = 200_000;
 /// How many of them at once.

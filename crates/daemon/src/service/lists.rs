@@ -145,11 +145,9 @@ impl Service {
         let wanted = query.wanted(order)?;
         let mut pages = vec![(self.setting.me, self.list(query, order).await?)];
         let question = Question::List { order, query: query.clone() };
-        let asked = self.elsewhere.members();
+        let asked = self.elsewhere.members().len();
         pages.extend(self.ask_all_within::<Listing>(&question, WITHIN).await);
-        let answered: BTreeSet<NodeId> = pages.iter().map(|(node, _)| *node).collect();
-        let missed = |node: &&NodeId| !answered.contains(node) && !self.elsewhere.has_stopped(**node);
-        let silent = asked.iter().filter(missed).count();
+        let silent = (asked + 1).saturating_sub(pages.len());
         Ok(JobPage { silent: silent as u32, ..merged(wanted, pages).into() })
     }
 }

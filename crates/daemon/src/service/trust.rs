@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use shoal_api::{OrganisationForm, Problem, Reach, RevokeForm, RevokedView, Text, TrustView, VouchForm};
 use shoal_model::envelope::{Envelope, PublicKey};
 use shoal_model::units::TimeText;
-use shoal_model::{Name, Span};
+use shoal_model::{Name, NodeId, Span};
 use shoal_protocols::node::Denial;
 
 use super::{Service, Wrong, read_span};
@@ -20,6 +20,10 @@ use crate::trust::{NOTICES_MAX, Trust, Unvouched, VOUCHED_FOR, pass, signature};
 
 /// How often notices are compared with another node: for those who were away when they were told of them.
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
+/// How many are asked in turn, where one does not answer.
+const COMPARE_TRIES: u32 = 3;
+/// Of so many comparisons one is with anybody, so that nobody hears only those who call; the first is, too.
+const COMPARE_ANY: u64 = 8;
 /// The longest pass that a node signs.
 const VOUCHED_MOST: Span = Span::from_hours(366 * 24);
 
@@ -148,35 +152,50 @@ impl Service {
         Ok(trust.notices().iter().map(Notice::write).collect())
     }
 
-    /// Compares notices with a node at random, for ever: with one of those that are connected, if any is, since a connection
-    /// costs a hundred times what is said here, and gossip connects one node after the other.
+    /// Compares notices with a node at random, for ever.
     pub async fn compare_notices(self: Arc<Self>) {
         let mut every = tokio::time::interval(COMPARE_EVERY);
-        loop {
+        for round in 0_u64.. {
             every.tick().await;
-            let Ok(trust) = self.trust() else { return };
-            let mut members = self.elsewhere.connected();
-            if members.is_empty() {
-                members = self.elsewhere.members();
-            }
-            let drawn = shoal_api::secret::draw().map(u64::from_le_bytes).unwrap_or_default();
-            let place = drawn.checked_rem(members.len() as u64).unwrap_or_default() as usize;
-            let Some(&node) = members.get(place) else { continue };
-            let question = Question::Notices { digest: HEXLOWER.encode(&trust.digest()) };
-            let asked = tokio::time::timeout(PATIENCE * 2, async {
-                let reply: Reply = self.ask_node(node, &question).await.ok()?;
-                reply.read::<Vec<String>>().await
-            });
-            let Ok(Some(texts)) = asked.await else { continue };
-            for text in texts.iter().take(NOTICES_MAX) {
-                match Notice::read(text).map(|notice| trust.add(notice)) {
-                    Ok(Ok(_)) => {}
-                    // It may be signed by an organisation that is heard of later.
-                    Ok(Err(why)) => tracing::debug!("node {node} tells of {why}"),
-                    Err(why) => tracing::debug!("node {node} tells nonsense: {why}"),
+            for _ in 0..COMPARE_TRIES {
+                let Ok(trust) = self.trust() else { return };
+                let Some(node) = self.somebody(round.is_multiple_of(COMPARE_ANY)) else { break };
+                if self.compare_with(node, trust).await {
+                    break;
                 }
             }
         }
+    }
+
+    /// One of the others: of those that are connected, if any is, unless it may be anybody. A connection costs a hundred
+    /// times what is said here, and gossip connects one node after the other.
+    fn somebody(&self, anybody: bool) -> Option<NodeId> {
+        let mut members = if anybody { Vec::new() } else { self.elsewhere.connected() };
+        if members.is_empty() {
+            members = self.elsewhere.members();
+        }
+        let drawn = shoal_api::secret::draw().map(u64::from_le_bytes).unwrap_or_default();
+        let place = drawn.checked_rem(members.len() as u64)?;
+        members.get(place as usize).copied()
+    }
+
+    /// Takes over what a node knows more; whether it has answered.
+    async fn compare_with(&self, node: NodeId, trust: &Trust) -> bool {
+        let question = Question::Notices { digest: HEXLOWER.encode(&trust.digest()) };
+        let asked = tokio::time::timeout(PATIENCE * 2, async {
+            let reply: Reply = self.ask_node(node, &question).await.ok()?;
+            reply.read::<Vec<String>>().await
+        });
+        let Ok(Some(texts)) = asked.await else { return false };
+        for text in texts.iter().take(NOTICES_MAX) {
+            match Notice::read(text).map(|notice| trust.add(notice)) {
+                Ok(Ok(_)) => {}
+                // It may be signed by an organisation that is heard of later.
+                Ok(Err(why)) => tracing::debug!("node {node} tells of {why}"),
+                Err(why) => tracing::debug!("node {node} tells nonsense: {why}"),
+            }
+        }
+        true
     }
 }
 

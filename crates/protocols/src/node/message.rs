@@ -229,7 +229,7 @@ pub enum Command {
     Join(NodeId),
     /// Take these nodes as neighbours.
     Meet(Box<[NodeId]>),
-    /// A word to this node and back takes so long: measured by the driver, without what the two cores take for it.
+    /// A word to this node and back took so long: measured by the driver, without what the two cores take for it.
     Measured(NodeId, Span),
     /// Take this place in a CAN; with another overlay there are none.
     Settle(Box<can::Place>),

@@ -148,7 +148,7 @@ impl Protocol for Node {
                 self.meet(nodes, ctx);
             }
             Input::Command(Command::Measured(node, round_trip)) => {
-                self.tell_proactive(|proactive, _, ctx| proactive.measured(node, round_trip, ctx), ctx);
+                self.tell_proactive(|proactive, _, _| proactive.measured(node, round_trip), ctx);
             }
             Input::Command(Command::Settle(place)) => self.take_place(*place, ctx),
             Input::Command(Command::Submit(envelope)) => self.submit(envelope, &[], ctx),

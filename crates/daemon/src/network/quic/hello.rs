@@ -315,7 +315,7 @@ fn own(hub: &Hub) -> Hello {
 
 fn sample(hub: &Arc<Hub>, known: &Known, sample: Option<Sample>) {
     if let (Some(sample), Some(peer)) = (sample, hub.peer(known.member.node)) {
-        peer.sample(sample);
+        peer.first_sample(sample);
     }
 }
 

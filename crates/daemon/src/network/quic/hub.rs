@@ -101,11 +101,11 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// It was measured how far a peer is: there and back, without the time that it took to answer.
+    /// It was measured how far a peer is; of each not very often.
     Measured {
         /// Who.
         node: NodeId,
-        /// The quickest of the last few.
+        /// How long a word took there and back.
         round_trip: Span,
     },
     /// Somebody has joined the grid here.
@@ -285,8 +285,11 @@ impl Hub {
             Pong::KIND => {
                 let Pong { said, heard, answered } = Pong::read(payload)?;
                 if let Some(sample) = Sample::of(said, heard, answered, now) {
-                    let best = peer.sample(sample);
-                    self.tell(Event::Measured { node: peer.node, round_trip: best.round_trip });
+                    // There and back with the time that it took to answer: what it says of that could be anything.
+                    let round_trip = now.since(said);
+                    if peer.sample(said, sample) {
+                        self.tell(Event::Measured { node: peer.node, round_trip });
+                    }
                 }
             }
             kind => {
@@ -338,7 +341,8 @@ impl Hub {
                     Duration::from_millis(link.age().saturating_sub(link.pinged.load(Ordering::Relaxed)));
                 if pinged >= PING_EVERY {
                     link.pinged.store(link.age(), Ordering::Relaxed);
-                    peer.push(Waiting::Frame(Ping { said: now }.frame()));
+                    let ping = peer.ping(now);
+                    peer.push(Waiting::Frame(ping));
                 }
             } else if link.silent() >= self.settings.idle {
                 link.close(Reason::Idle);

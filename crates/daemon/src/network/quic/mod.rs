@@ -11,7 +11,7 @@
 //! - Where somebody is stands in the address book: records signed by each node itself. A node asks for those that a
 //!   message mentions and it does not know; addresses that have changed go along with the message.
 //! - A connection costs a ping in five seconds for as long as it is open (the transport insists on it), and a new one about
-//!   as much as six minutes of that: so it stays for a while after the last word, and only so many stay. Where
+//!   as much as eight minutes of that: so it stays for a while after the last word, and only so many stay. Where
 //!   something runs for us it can be [kept](Handle::keep).
 //! - Relays only if some are named ([`crate::relay`]), and looking for nodes on the LAN only if that is asked for; no port
 //!   mapping. Else nothing outside the grid is spoken to.
@@ -75,8 +75,8 @@ const EVENTS_MAX: usize = 256;
 /// How long a path may be quiet before who was called pings; iroh takes nothing longer, and gives up paths that are quiet
 /// for 15 s.
 const PING_INCOMING: Duration = Duration::from_secs(5);
-/// The same for who called: a little sooner, so that one of the two pings for both. What a node without work sends is mostly
-/// this.
+/// The same for who called: a little sooner, so that one of the two pings for both, unless a word takes a tenth of a second
+/// and more. What a node without work sends is mostly this.
 const PING_OUTGOING: Duration = Duration::from_millis(4_750);
 /// Where this node's own address record is kept.
 const OWN_DRAWER: &str = "address";
@@ -274,7 +274,7 @@ impl Handle {
 
     /// Whether a node has said that it stops, and has not been spoken with since.
     pub fn has_stopped(&self, node: NodeId) -> bool {
-        self.hub.book().has_stopped(node)
+        self.hub.book().has_stopped(node) && self.hub.met(node).is_none_or(|peer| peer.link().is_none())
     }
 
     /// What is known of a node.
@@ -327,13 +327,14 @@ impl Handle {
 
     /// Says goodbye to all peers and lets go of the socket.
     pub async fn close(&self) {
+        // First, since it takes a while: who is told goodbye too soon may call again.
+        self.hub.keep_book().await;
         for peer in self.hub.all_peers() {
             if let Some(link) = peer.link() {
                 link.close(Reason::Leaving);
             }
             peer.end();
         }
-        self.hub.keep_book().await;
         self.hub.endpoint.close().await;
         self.hub.peers.lock().map(|mut peers| peers.clear()).unwrap_or_default();
     }

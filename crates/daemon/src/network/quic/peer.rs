@@ -32,6 +32,8 @@ const PAUSE_FIRST: Duration = Duration::from_millis(250);
 const PAUSE_MOST: Duration = Duration::from_secs(15);
 /// A clock reading older than this is renewed when something is said anyway.
 const SAMPLE_AGAIN: Duration = Duration::from_secs(60);
+/// How often the core is told how far a peer is, at most.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
 
 /// What waits.
 pub(super) enum Waiting {
@@ -60,6 +62,10 @@ struct Inner {
     link: Option<Arc<Link>>,
     samples: Samples,
     sampled: Option<Instant>,
+    /// The ping that is not answered yet.
+    pinged: Option<Time>,
+    /// When the core was last told how far it is.
+    told: Option<Instant>,
     last_heard: Option<Time>,
     /// Of connections that are over.
     bytes_in: u64,
@@ -72,6 +78,13 @@ struct Inner {
 
 const UNPOISONED: &str = "nothing panics while it holds a peer";
 
+impl Inner {
+    fn take(&mut self, sample: Sample) {
+        self.samples.add(sample);
+        self.sampled = Some(Instant::now());
+    }
+}
+
 impl Peer {
     pub fn new(node: NodeId) -> Peer {
         let inner = Inner {
@@ -79,6 +92,8 @@ impl Peer {
             link: None,
             samples: Samples::default(),
             sampled: None,
+            pinged: None,
+            told: None,
             last_heard: None,
             bytes_in: 0,
             bytes_out: 0,
@@ -150,12 +165,30 @@ impl Peer {
         self.linked.notify_waiters();
     }
 
-    /// Takes a sample in; the best of the last few.
-    pub fn sample(&self, sample: Sample) -> Sample {
+    /// Takes in what the hellos showed.
+    pub fn first_sample(&self, sample: Sample) {
+        self.lock().take(sample);
+    }
+
+    /// A ping; the answer to one before counts no more.
+    pub fn ping(&self, now: Time) -> Vec<u8> {
+        self.lock().pinged = Some(now);
+        Ping { said: now }.frame()
+    }
+
+    /// Takes in what came of a ping that was said then, unless nobody said it; whether it is time to tell of it.
+    pub fn sample(&self, said: Time, sample: Sample) -> bool {
         let mut inner = self.lock();
-        inner.samples.add(sample);
-        inner.sampled = Some(Instant::now());
-        inner.samples.best().unwrap_or(sample)
+        if inner.pinged != Some(said) {
+            return false;
+        }
+        inner.pinged = None;
+        inner.take(sample);
+        let due = inner.told.is_none_or(|told| told.elapsed() >= TELL_AGAIN);
+        if due {
+            inner.told = Some(Instant::now());
+        }
+        due
     }
 
     pub fn heard(&self, now: Time) {
@@ -360,7 +393,7 @@ fn next_batch(hub: &Hub, peer: &Peer, link: &Link) -> (Vec<u8>, usize) {
     let stale = peer.lock().sampled.is_none_or(|sampled| sampled.elapsed() >= SAMPLE_AGAIN);
     if messages > 0 && stale {
         peer.lock().sampled = Some(Instant::now());
-        bytes.extend(Ping { said: hub.clock.now() }.frame());
+        bytes.extend(peer.ping(hub.clock.now()));
     }
     (bytes, messages)
 }
@@ -453,4 +486,27 @@ pub(super) fn who(nodes: Vec<NodeId>) -> Waiting {
 /// Between three and five quarters of a pause, so that those who lost the same peer do not come back in step.
 fn jittered(pause: Duration, hub: &Hub) -> Duration {
     pause * hub.luck(750..1250) / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::Span;
+
+    use super::*;
+
+    #[test]
+    fn only_the_answer_to_a_ping_is_a_sample_and_few_are_told() {
+        let peer = Peer::new(NodeId(7));
+        let at = Time::from_secs;
+        let sample = |said: Time| Sample::of(said, said, said, said + Span::from_millis(2)).unwrap();
+        assert!(!peer.sample(at(1), sample(at(1))), "nobody has asked");
+        assert_eq!(peer.best_sample(), None);
+        peer.ping(at(2));
+        assert!(!peer.sample(at(1), sample(at(1))), "it was not asked that");
+        assert!(peer.sample(at(2), sample(at(2))));
+        assert_eq!(peer.best_sample(), Some(sample(at(2))));
+        assert!(!peer.sample(at(2), sample(at(2))), "it has answered");
+        peer.ping(at(3));
+        assert!(!peer.sample(at(3), sample(at(3))), "it was told just now");
+    }
 }

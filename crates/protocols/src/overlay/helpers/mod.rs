@@ -10,7 +10,7 @@
 //!
 //! Paper: Fiscato, Costa, Pierre, 2008, section 3.3. Where nobody gave the node its coordinates it finds them by
 //! Vivaldi: from time to time it pings a near node and a random one a few times, and takes the quickest answer of each. What
-//! a driver measures besides counts as well.
+//! a driver has measured meanwhile is one of the answers.
 
 pub mod message;
 pub mod profile;
@@ -125,6 +125,8 @@ pub struct Helpers {
     vivaldi: Vivaldi,
     /// The nodes that are being pinged.
     pinged: Vec<Pinged>,
+    /// What the driver has measured since they last were.
+    measured: BTreeMap<NodeId, Span>,
     profile: Profile,
     /// What the random nodes have last said of themselves: CYCLON does not take in anew whom it has.
     said: BTreeMap<NodeId, Profile>,
@@ -134,6 +136,9 @@ pub struct Helpers {
 
 /// Profiles that are remembered of random nodes, at most.
 const SAID_MAX: usize = 2 * CACHE_MAX;
+
+/// Round trips that a driver measured and that are not taken in, at most.
+const MEASURED_MAX: usize = 256;
 
 /// A node that is being pinged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -188,6 +193,7 @@ impl Protocol for Helpers {
             near: config.overlays.iter().map(layer).collect(),
             vivaldi: Vivaldi::default(),
             pinged: Vec::new(),
+            measured: BTreeMap::new(),
             profile: Profile::default(),
             said: BTreeMap::new(),
             profiled: None,
@@ -247,17 +253,12 @@ impl Helpers {
         self.near.iter_mut().for_each(|layer| layer.forget(node));
     }
 
-    /// Takes in a round trip that was measured by other means, to a node that has said where it is.
-    pub fn measured(&mut self, node: NodeId, round_trip: Span, chance: &mut Chance) {
-        if !self.config.measure || self.config.coordinates.is_some() {
-            return;
+    /// A round trip that was measured by other means: one of the answers of the next measurement of that node.
+    pub fn measured(&mut self, node: NodeId, round_trip: Span) {
+        if self.measured.len() >= MEASURED_MAX && !self.measured.contains_key(&node) {
+            self.measured.pop_first();
         }
-        let near = || self.near(Kind::Coordinates)?.iter().find(|entry| entry.node == node);
-        let there = self.said.get(&node).copied().or_else(|| near().map(|entry| entry.payload));
-        let Some(Profile { coordinates, error, .. }) = there else { return };
-        if self.vivaldi.sample(round_trip, &coordinates, error, chance) {
-            self.describe(self.profile);
-        }
+        self.measured.insert(node, round_trip);
     }
 
     fn layer(&self, kind: Kind) -> Option<usize> {
@@ -355,12 +356,7 @@ impl Helpers {
     /// Takes in what the last measurement brought, and begins the next: a near node and a random one.
     fn on_measure(&mut self, ctx: &mut Ctx<'_, Helpers>) {
         ctx.wake_after(Span::from_millis(u64::from(self.config.measure_ms)), Timer::Measure);
-        for pinged in std::mem::take(&mut self.pinged) {
-            if let (Some(rtt), Some((there, error))) = (pinged.quickest.least(), pinged.there) {
-                self.vivaldi.sample(rtt, &there, error, ctx.chance);
-            }
-        }
-        self.describe(self.profile);
+        self.take_in(ctx.chance);
         let random: Vec<NodeId> = self.random.neighbours().collect();
         let near = self.near(Kind::Coordinates).unwrap_or_default();
         let pick = |nodes: usize, ctx: &mut Ctx<'_, Helpers>| ctx.chance.random_range(0..nodes);
@@ -378,6 +374,17 @@ impl Helpers {
             ctx.send(node, Message::Ping);
             self.pinged.push(Pinged { node, left: self.config.pings - 1, quickest, there: None });
         }
+    }
+
+    /// Takes in what was measured: the quickest answer of each node, to where it said itself that it is.
+    fn take_in(&mut self, chance: &mut Chance) {
+        for pinged in std::mem::take(&mut self.pinged) {
+            if let (Some(rtt), Some((there, error))) = (pinged.quickest.least(), pinged.there) {
+                let rtt = self.measured.remove(&pinged.node).map_or(rtt, |measured| measured.min(rtt));
+                self.vivaldi.sample(rtt, &there, error, chance);
+            }
+        }
+        self.describe(self.profile);
     }
 
     fn on_pong(&mut self, from: NodeId, coordinates: Coordinates, error: u32, ctx: &mut Ctx<'_, Helpers>) {
@@ -406,35 +413,46 @@ fn with_profiles(
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng;
-    use shoal_model::coordinates;
+    use shoal_model::{Time, coordinates};
 
     use super::*;
 
-    const RTT: Span = Span::from_millis(40);
-
-    /// Where a node takes itself to be that was told this many round trips to another, and how far from that.
-    fn told(config: Config, from: u64, times: usize) -> (Coordinates, Span) {
-        let mut helpers = Helpers::restore(&config, NodeId(1), std::iter::empty());
-        let there = Profile { error: 100_000, ..Profile::default() };
-        helpers.said.insert(NodeId(2), there);
+    /// How far a node takes itself to be from one that answers it after 90 ms, a hundred times, of which a driver has measured
+    /// this each time.
+    fn distance(measured: Option<(NodeId, Span)>) -> Span {
+        let mut helpers = Helpers::restore(&Config::default(), NodeId(1), std::iter::empty());
+        let there = Coordinates::ORIGIN;
         let mut chance = Chance::seed_from_u64(1);
-        (0..times).for_each(|_| helpers.measured(NodeId(from), RTT, &mut chance));
-        let here = helpers.profile().coordinates;
-        (here, coordinates::span(here.distance(&there.coordinates)))
+        for _ in 0..100 {
+            let mut quickest = Quickest::new();
+            quickest.ask(Time::ZERO);
+            quickest.answer(Time::from_millis(90));
+            let there = Some((there, 100_000));
+            helpers.pinged.push(Pinged { node: NodeId(2), left: 0, quickest, there });
+            if let Some((node, round_trip)) = measured {
+                helpers.measured(node, round_trip);
+            }
+            helpers.take_in(&mut chance);
+        }
+        coordinates::span(helpers.profile().coordinates.distance(&there))
     }
 
     #[test]
-    fn round_trips_that_a_driver_measured_pull_a_node_into_its_place() {
-        let config = Config::default();
-        let (at_first, _) = told(config, 2, 0);
-        let (at_last, distance) = told(config, 2, 100);
-        assert_ne!(at_first, at_last);
-        let off = distance.as_micros().abs_diff(RTT.as_micros());
-        assert!(off < RTT.as_micros() / 10, "{distance} away, where a word and its answer take {RTT}");
+    fn round_trip_that_a_driver_measured_counts_where_it_is_the_quickest() {
+        let about = |found: Span, millis: u64| {
+            let wanted = Span::from_millis(millis);
+            assert!(found.as_micros().abs_diff(wanted.as_micros()) < wanted.as_micros() / 10, "{found}");
+        };
+        about(distance(None), 90);
+        about(distance(Some((NodeId(2), Span::from_millis(40)))), 40);
+        about(distance(Some((NodeId(2), Span::from_secs(9)))), 90);
+        about(distance(Some((NodeId(3), Span::from_millis(40)))), 90);
+    }
 
-        assert_eq!(told(config, 3, 100).0, at_first, "nobody knows where that one is");
-        let given = Config { coordinates: Some(at_last), ..config };
-        assert_eq!(told(given, 2, 100).0, at_last, "somebody knows better");
-        assert_eq!(told(Config { measure: false, ..config }, 2, 100).0, at_first);
+    #[test]
+    fn no_more_round_trips_wait_than_there_is_room_for() {
+        let mut helpers = Helpers::restore(&Config::default(), NodeId(1), std::iter::empty());
+        (2..1_000).for_each(|node| helpers.measured(NodeId(node), Span::from_millis(1)));
+        assert_eq!(helpers.measured.len(), MEASURED_MAX);
     }
 }

@@ -168,12 +168,12 @@ impl Proactive {
         }
     }
 
-    /// Silence in the helper overlays is theirs to mend.
     /// The driver has measured how long a word to a node and back takes.
-    pub fn measured(&mut self, node: NodeId, round_trip: Span, ctx: &mut Ctx<'_, Proactive>) {
-        self.helpers.measured(node, round_trip, ctx.chance);
+    pub fn measured(&mut self, node: NodeId, round_trip: Span) {
+        self.helpers.measured(node, round_trip);
     }
 
+    /// Silence in the helper overlays is theirs to mend.
     fn tell_helpers(&mut self, input: Input<Helpers>, ctx: &mut Ctx<'_, Proactive>) {
         let _silent = ctx.layer(|ctx| self.helpers.handle(input, ctx));
     }
