@@ -93,7 +93,8 @@ async fn node_that_comes_back_on_another_port_is_found_through_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn node_that_said_goodbye_has_stopped_until_it_is_spoken_with_again() {
-    let first = Station::first().await;
+    let quick = Settings { idle: Duration::from_secs(1), ..settings() };
+    let first = Station::first_with(quick, Arc::new(NoAnswers)).await;
     let second = Station::join(&first).await;
     let node = second.me();
     second.say(&first);
@@ -108,6 +109,8 @@ async fn node_that_said_goodbye_has_stopped_until_it_is_spoken_with_again() {
     second.say(&first);
     first.hears(2).await;
     assert!(!first.handle.has_stopped(node));
+    eventually("the connection lapses", || first.handle.connected().is_empty()).await;
+    assert!(!first.handle.has_stopped(node), "it has said no other goodbye");
     for station in [first, second] {
         station.stop().await;
     }
