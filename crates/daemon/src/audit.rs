@@ -149,8 +149,8 @@ impl Audit {
         file.set_len(end)?;
         file.seek(SeekFrom::End(0))?;
         let (records, waiting) = bounded::queue(WAITING_MAX);
-        let mut clerk = Clerk { path, file, end, chain, lost: 0, behind: None };
-        let writer = thread::Builder::new().name("audit".to_owned()).spawn(move || clerk.write(&waiting))?;
+        let mut scribe = Scribe { path, file, end, chain, lost: 0, behind: None };
+        let writer = thread::Builder::new().name("audit".to_owned()).spawn(move || scribe.write(&waiting))?;
         let (records, writer) = (Mutex::new(Some(records)), Mutex::new(Some(writer)));
         Ok(Audit { records, writer, missed: AtomicU64::new(0) })
     }
@@ -188,7 +188,7 @@ impl Drop for Audit {
 }
 
 /// Writes the file, on a thread of its own.
-struct Clerk {
+struct Scribe {
     path: PathBuf,
     file: File,
     /// Where the last whole record ends.
@@ -200,7 +200,7 @@ struct Clerk {
     behind: Option<Instant>,
 }
 
-impl Clerk {
+impl Scribe {
     /// Writes records until nobody can tell any more; nobody waits for their syncs, so one of those is for many.
     fn write(&mut self, waiting: &bounded::Receiver<(Time, Record)>) {
         loop {

@@ -23,7 +23,7 @@ pub struct Idle {
     pub cpu_percent: f64,
     /// Memory of the largest node.
     pub resident_mb: f64,
-    /// What of it is no part of a file: all that another node on the machine would add.
+    /// What of it is no part of a file that others may have open too.
     pub own_mb: f64,
     /// All of it with its supervisor and the supervisor's warden.
     pub resident_all_mb: f64,

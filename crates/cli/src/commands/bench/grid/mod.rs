@@ -54,7 +54,7 @@ pub struct Arguments {
     /// Watch nodes that have nothing to do for this long
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     idle: u64,
-    /// Leave them alone for this long before: nodes that have just met have a lot to say [default: twice as long]
+    /// Leave them alone for this long before: nodes that have just met have a lot to say [default: twice what --idle says]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=36_000))]
     settle: Option<u64>,
     /// Have one node hold this many jobs
