@@ -1,7 +1,8 @@
-//! The processes of a simulated machine: they know four programs, and take as long as they are told.
+//! The processes of a simulated machine: they know five programs, and take as long as they are told.
 //!
 //! A job of a simulation is one that would run for real: `sleep SECONDS`, `true` or `false`; any other program ends at
-//! once with 127, as a shell says of what it does not find. `compute SECONDS DRIFT` stands for work that a faster
+//! once with 127, as a shell says of what it does not find. `sometimes SECONDS EVERY` is for arrays: it takes so long if
+//! the index can be divided by that number, and else no time. `compute SECONDS DRIFT` stands for work that a faster
 //! machine does sooner: it takes the seconds divided by the machine's speed, and the drift. So the time that a job
 //! really takes travels in its command, where no recipe looks, and not in its estimate.
 
@@ -22,8 +23,16 @@ use crate::world::Executor;
 pub struct Processes {
     /// How fast the machine is.
     speed: Speed,
-    /// What runs, and how it will end unless it is stopped.
-    running: BTreeMap<Task, Exit>,
+    /// What runs, and what waits for something that does.
+    running: BTreeMap<Task, Process>,
+}
+
+#[derive(Debug)]
+struct Process {
+    /// How it will end unless it is stopped.
+    exit: Exit,
+    /// When, in the world's time.
+    ends: Time,
 }
 
 impl Default for Processes {
@@ -64,8 +73,8 @@ pub fn command_taking(span: Span) -> Job {
 /// What a shell says of a program that it does not find.
 const NOT_FOUND: i32 = 127;
 
-/// How long a command takes, and its exit code.
-fn run(work: &Work, speed: Speed) -> (Span, i32) {
+/// How long a command takes, and its exit code; of an array, for one of its indexes.
+fn run(work: &Work, speed: Speed, index: Option<u32>) -> (Span, i32) {
     let Work::Command(argv) = work else { return (Span::ZERO, NOT_FOUND) };
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     match argv.as_slice() {
@@ -80,6 +89,11 @@ fn run(work: &Work, speed: Speed) -> (Span, i32) {
                 (None, _) | (_, None) => (Span::ZERO, 1),
             }
         }
+        ["sometimes", seconds, every] => match (parse_seconds(seconds), every.parse::<u32>()) {
+            (Some(takes), Ok(every)) if index.is_some_and(|index| index.is_multiple_of(every)) => (takes, 0),
+            (Some(_), Ok(_)) => (Span::ZERO, 0),
+            (None, _) | (_, Err(_)) => (Span::ZERO, 1),
+        },
         ["true"] => (Span::ZERO, 0),
         ["false"] => (Span::ZERO, 1),
         _ => (Span::ZERO, NOT_FOUND),
@@ -98,24 +112,27 @@ impl<P: Protocol + NodeLayer> Executor<P> for Processes {
         match action {
             // In a simulation all files are everywhere.
             Action::Stage { .. } => Vec::new(),
-            Action::Start { task, brief, stop_at, short } => {
-                let (takes, code) = run(&brief.envelope.job().work, self.speed);
-                let limit = clock.world_at_local(stop_at).since(now);
+            Action::Start { task, brief, stop_at, short, behind } => {
+                let (takes, code) = run(&brief.envelope.job().work, self.speed, brief.index);
+                let before = behind.and_then(|behind| self.running.get(&behind));
+                let begins = before.map_or(now, |before| before.ends.max(now));
+                let limit = clock.world_at_local(stop_at).since(begins);
                 let stopped = if short { Exit::CutShort } else { Exit::Overran };
                 let (after, exit) = if takes > limit { (limit, stopped) } else { (takes, Exit::Code(code)) };
-                self.running.insert(task, exit);
-                vec![(after, Outcome::unmeasured(task, exit))]
+                let ends = begins + after;
+                self.running.insert(task, Process { exit, ends });
+                vec![(ends.since(now), Outcome::unmeasured(task, exit))]
             }
             Action::Adopt(task) => {
                 if self.running.contains_key(&task) {
                     return Vec::new();
                 }
-                self.running.insert(task, Exit::Lost);
+                self.running.insert(task, Process { exit: Exit::Lost, ends: now });
                 vec![(Span::ZERO, Outcome::unmeasured(task, Exit::Lost))]
             }
             Action::Stop(task) => match self.running.get_mut(&task) {
-                Some(exit) => {
-                    *exit = Exit::Stopped;
+                Some(process) => {
+                    *process = Process { exit: Exit::Stopped, ends: now };
                     vec![(Span::ZERO, Outcome::unmeasured(task, Exit::Stopped))]
                 }
                 None => Vec::new(),
@@ -124,7 +141,7 @@ impl<P: Protocol + NodeLayer> Executor<P> for Processes {
     }
 
     fn holds(&mut self, _now: Time, Outcome(task, exit, _): &Outcome) -> bool {
-        let holds = self.running.get(task) == Some(exit);
+        let holds = self.running.get(task).is_some_and(|process| process.exit == *exit);
         if holds {
             self.running.remove(task);
         }
@@ -139,14 +156,14 @@ mod tests {
     #[test]
     fn command_takes_as_long_as_it_was_made_for() {
         for span in [Span::ZERO, Span::from_micros(1), Span::from_millis(12_345), Span::from_hours(900)] {
-            assert_eq!(run(&command_taking(span).work, Speed::BASELINE), (span, 0));
+            assert_eq!(run(&command_taking(span).work, Speed::BASELINE, None), (span, 0));
         }
     }
 
     #[test]
     fn work_takes_less_on_a_faster_machine_and_drifts_all_the_same() {
         let twice = Speed::new(2_000.try_into().unwrap());
-        let takes = |drift| run(&computation(Span::from_secs(100), drift).work, twice);
+        let takes = |drift| run(&computation(Span::from_secs(100), drift).work, twice, None);
         assert_eq!(takes(0), (Span::from_secs(50), 0));
         assert_eq!(takes(1_500_000), (Span::from_millis(51_500), 0));
         assert_eq!(takes(-1_500_000), (Span::from_millis(48_500), 0));
@@ -165,7 +182,7 @@ mod tests {
         ];
         for (argv, code) in known {
             let job = Job::command(argv.iter().copied());
-            assert_eq!(run(&job.work, Speed::BASELINE), (Span::ZERO, code), "{argv:?}");
+            assert_eq!(run(&job.work, Speed::BASELINE, None), (Span::ZERO, code), "{argv:?}");
         }
     }
 }

@@ -146,6 +146,7 @@ fn proposal(job: u64, nodes: &[NodeId], start: Time) -> Command<u32, ()> {
         start,
         span: HOUR,
         shares,
+        after: Epoch(0),
         leave_by: Some(Time::NEVER),
         brief: Shared::new(()),
     })

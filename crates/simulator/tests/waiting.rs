@@ -404,3 +404,93 @@ fn held_array_goes_on_where_it_was() {
     let starts: Vec<u64> = (1..=20).flat_map(|index| stage.starts(id.of_index(index))).collect();
     assert!(starts.iter().all(|start| !(25..500).contains(start)), "{starts:?}");
 }
+
+/// An array of jobs that take no time, but for some of them.
+fn sometimes(indexes: &str, secs: u64, every: u32) -> Job {
+    let command = Job::command(["sometimes", &secs.to_string(), &every.to_string()]);
+    Job { array: array(indexes).array, limit: Some(Span::from_hours(1)), ..command }
+}
+
+/// How many tasks were started behind others.
+fn rides(stage: &Stage) -> usize {
+    let rides = |saw: &Saw<Node>| matches!(saw, Saw::Act(Action::Start { behind: Some(_), .. }));
+    stage.seen.iter().filter(|sight| rides(&sight.saw)).count()
+}
+
+/// How many jobs of an array finished.
+fn finished(stage: &Stage, array: JobId, indexes: std::ops::RangeInclusive<u32>) -> usize {
+    indexes.filter(|&index| stage.end(array.of_index(index)) == Some(End::Finished)).count()
+}
+
+#[test]
+fn quick_jobs_of_an_array_share_places_and_each_runs_and_ends_once() {
+    let mut stage = Stage::new(4, true);
+    let id = stage.submit(0, 1, sometimes("1-1500", 0, 1));
+    stage.run(600);
+    assert_eq!(stage.end(id), Some(End::Finished));
+    assert_eq!(finished(&stage, id, 1..=1500), 1500);
+    let (_, runs) = at_once(&stage);
+    assert_eq!((runs.len(), runs.values().sum::<usize>()), (1500, 1500), "each runs once");
+    assert!(rides(&stage) > 1000, "{} of 1,500 ride with others", rides(&stage));
+    for node in 1..=4 {
+        let node = stage.grid.look().core(NodeId(node));
+        assert_eq!((node.tasks().count(), node.commit().unwrap().locks().count()), (0, 0));
+    }
+}
+
+#[test]
+fn jobs_that_are_slow_or_counted_or_must_not_run_twice_share_no_place() {
+    let once = Job { mode: Some(Mode::AtMostOnce), ..sometimes("1-300", 0, 1) };
+    for job in [sometimes("1-300", 1, 1), sometimes("1-300%4", 0, 1), once] {
+        let mut stage = Stage::new(4, true);
+        let id = stage.submit(0, 1, job);
+        stage.run(3600);
+        assert_eq!((stage.end(id), rides(&stage)), (Some(End::Finished), 0));
+    }
+}
+
+#[test]
+fn nobody_waits_long_behind_one_that_is_slow_for_once() {
+    let mut stage = Stage::new(4, true);
+    let id = stage.submit(0, 1, sometimes("1-1500", 300, 500));
+    stage.run(200);
+    // Three are slow, and that those have ended which lead their trains is told with them.
+    let finished_by_then = finished(&stage, id, 1..=1500);
+    assert!((1494..=1497).contains(&finished_by_then), "{finished_by_then}");
+    stage.run(1200);
+    assert_eq!(stage.end(id), Some(End::Finished));
+    assert_eq!(finished(&stage, id, 1..=1500), 1500);
+}
+
+#[test]
+fn trains_survive_the_deaths_of_their_owner_and_of_their_nodes() {
+    for (crashed, at) in [(1, [2_000, 3_500]), (2, [1_500, 2_500]), (3, [1_800, 6_000])] {
+        let mut stage = Stage::new(4, true);
+        let id = stage.submit(0, 1, sometimes("1-1500", 2, 100));
+        for millis in at {
+            let at = BEGIN + Span::from_millis(millis);
+            stage.grid.world().crash(at, NodeId(crashed));
+            stage.grid.world().boot(at + Span::from_secs(2), NodeId(crashed));
+        }
+        stage.run(3600);
+        assert_eq!(stage.end(id), Some(End::Finished), "{crashed} crashes");
+        assert_eq!(finished(&stage, id, 1..=1500), 1500, "{crashed} crashes");
+        assert!(rides(&stage) > 500, "{}", rides(&stage));
+    }
+}
+
+#[test]
+fn one_that_rides_can_be_cancelled_and_the_others_go_on() {
+    let mut stage = Stage::new(2, true);
+    let id = stage.submit(0, 1, sometimes("1-1500", 200, 1200));
+    let slow = id.of_index(1200);
+    stage.command(100, 1, Command::Cancel(slow));
+    stage.run(3600);
+    assert_eq!(stage.end(slow), Some(End::Cancelled));
+    assert_eq!(finished(&stage, id, 1..=1500), 1499);
+    let over = stage
+        .seen
+        .iter()
+        .filter(|sight| matches!(&sight.saw, Saw::Event(Event::Ended(job, _)) if *job == id));
+    assert!(over.map(|sight| sight.at.since(BEGIN)).all(|at| at < Span::from_secs(110)), "it was stopped");
+}

@@ -51,9 +51,11 @@ impl Executor<Node> for Audited {
                 self.audit.note(now, started.clone());
                 let (audit, clock) = (Arc::clone(&self.audit), self.clock);
                 let cores = u64::from(brief.envelope.job().resources.cores.get());
-                completion.watched(move |Outcome(_, exit, _)| {
+                completion.watched(move |Outcome(_, exit, usage)| {
                     let end = clock.now();
-                    let millis = end.since(now).as_micros() / 1_000;
+                    // It may have waited for another to end.
+                    let took = usage.as_ref().map_or_else(|| end.since(now), |usage| usage.wall);
+                    let millis = took.as_micros() / 1_000;
                     let text = format!("{}: {}", started.text, words::exit(*exit));
                     let used = Some(millis.saturating_mul(cores) / 1_000);
                     audit.note(end, Record { kind: Kind::Ended, core_milliseconds: used, text, ..started });

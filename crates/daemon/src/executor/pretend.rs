@@ -99,12 +99,14 @@ impl Machine {
         match action {
             // A job that pretends needs no files.
             Action::Stage { .. } => {}
-            Action::Start { task, brief, stop_at, short } => {
+            Action::Start { task, brief, stop_at, short, behind } => {
                 let limit = Duration::from_micros(stop_at.since(now).as_micros());
                 let (takes, code) = plan(&brief.envelope.job().work);
                 let stopped = if short { Exit::CutShort } else { Exit::Overran };
                 let (takes, exit) = if takes > limit { (limit, stopped) } else { (takes, Exit::Code(code)) };
-                self.start(task, takes, exit, completion);
+                let before = behind.and_then(|behind| self.running.get(&behind)).map(|before| before.end);
+                let wait = before.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()));
+                self.start(task, wait.saturating_add(takes), exit, completion);
             }
             Action::Adopt(task) => match self.running.get_mut(&task) {
                 Some(process) => process.completion = completion,
@@ -183,9 +185,13 @@ mod tests {
 
     fn start(argv: &[&str], limit: Span) -> Action {
         let envelope = Envelope::new(Job::command(argv.iter().copied()), Nonce([1; 16])).unwrap();
-        let brief =
-            Shared::new(Brief { envelope: Shared::new(envelope), nodes: vec![NodeId(1)], index: None });
-        Action::Start { task: TASK, brief, stop_at: Time::ZERO + limit, short: false }
+        let brief = Shared::new(Brief {
+            envelope: Shared::new(envelope),
+            nodes: vec![NodeId(1)],
+            index: None,
+            riders: None,
+        });
+        Action::Start { task: TASK, brief, stop_at: Time::ZERO + limit, short: false, behind: None }
     }
 
     /// A node's inbox, and what came into it.

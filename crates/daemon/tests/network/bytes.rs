@@ -38,7 +38,12 @@ fn messages() -> Vec<Message> {
     let sheet = Shared::new(asap::Sheet::new(at(1), Shared::new(machine), calendar.clone()));
     let needs = Needs::new(Resources::cores(1), Span::from_secs(9));
     let envelope = Shared::new(Envelope::new(Job::command(["true"]), Nonce([1; 16])).unwrap());
-    let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(u64::MAX)], index: Some(7) });
+    let brief = Shared::new(Brief {
+        envelope,
+        nodes: vec![NodeId(1), NodeId(u64::MAX)],
+        index: Some(7),
+        riders: None,
+    });
     let task = Task { job, epoch: Epoch(2), rank: Rank(1) };
     let prepare =
         Prepare { job, epoch: Epoch(1), start: at(9), span: Span::from_secs(1), amount: Resources::cores(1) };

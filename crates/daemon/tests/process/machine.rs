@@ -183,14 +183,26 @@ impl Machine {
     }
 
     pub fn start_task(&mut self, task: Task, job: Job, limit: Span) -> Task {
-        self.asks(Action::Start { task, brief: brief(job), stop_at: Time::ZERO + limit, short: false });
+        self.asks(Action::Start {
+            task,
+            brief: brief(job),
+            stop_at: Time::ZERO + limit,
+            short: false,
+            behind: None,
+        });
         task
     }
 
     /// Starts a task that has less than its time.
     pub fn start_short(&mut self, number: u8, job: Job, limit: Span) {
         let task = task(number);
-        self.asks(Action::Start { task, brief: brief(job), stop_at: Time::ZERO + limit, short: true });
+        self.asks(Action::Start {
+            task,
+            brief: brief(job),
+            stop_at: Time::ZERO + limit,
+            short: true,
+            behind: None,
+        });
     }
 
     pub fn hears(&self) -> Ended {
@@ -268,8 +280,8 @@ fn stat(pid: Pid) -> Option<Vec<String>> {
     Some(text.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
 }
 
-fn brief(job: Job) -> Shared<Brief> {
+pub fn brief(job: Job) -> Shared<Brief> {
     let envelope = Shared::new(Envelope::new(job, Nonce([1; 16])).unwrap());
     let index = envelope.job().array.as_ref().and_then(|array| array.next(None));
-    Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)], index })
+    Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)], index, riders: None })
 }

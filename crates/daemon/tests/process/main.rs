@@ -4,6 +4,7 @@ mod cells;
 mod deaths;
 mod grants;
 mod limits;
+mod lines;
 mod machine;
 mod memory;
 mod outcomes;

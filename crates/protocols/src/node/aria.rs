@@ -67,7 +67,7 @@ impl Node {
                     running.state = TaskState::Running;
                 }
                 ctx.save(Record::Task(task, owner, None));
-                ctx.act(Action::Start { task, brief, stop_at: ctx.now + limit, short: false });
+                ctx.act(Action::Start { task, brief, stop_at: ctx.now + limit, short: false, behind: None });
                 ctx.send(owner, Message::Job(JobMessage::Started(task, ctx.now)));
                 self.ask_later(task, ctx);
             }
@@ -121,7 +121,11 @@ impl Node {
     pub(super) fn placement(&self, job: JobId) -> Option<Placement> {
         match self.aria() {
             Some(aria) => aria.placement(job),
-            None => self.commit()?.placement(job).cloned(),
+            None => {
+                // What rides with another is where that one is.
+                let leader = self.job(job).and_then(|owned| owned.train.leader());
+                self.commit()?.placement(leader.unwrap_or(job)).cloned()
+            }
         }
     }
 

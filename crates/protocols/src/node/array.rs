@@ -3,8 +3,8 @@
 //! A job of an array is a job like any other, with an id of its own and its array's envelope. It exists for its owner
 //! from when it is *launched*, in the order of the indexes, as long as fewer than the array's window have not ended. So
 //! those that have been launched and have not ended are the first of all that have not: after a restart the
-//! array and the ends of its jobs tell the rest, and nothing is saved at a launch. An array of a million jobs is
-//! accepted with one write.
+//! array and the ends of its jobs tell the rest, and nothing is saved at a launch but who shares a place with whom
+//! ([`super::train`]). An array of a million jobs is accepted with one write.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -14,6 +14,7 @@ use shoal_model::job::Array;
 
 use super::message::{End, Timer};
 use super::owned::{Owned, Phase};
+use super::train::{Pace, Train, may_share};
 use super::{Node, Work};
 use crate::protocol::Ctx;
 use crate::scheduling::Stuck;
@@ -32,6 +33,10 @@ pub(super) struct Progress {
     last: Option<u32>,
     /// Those that were launched and have not ended, with their ids: an id is a hash, and all of them are looked at often.
     open: BTreeMap<u32, JobId>,
+    /// How many of those ride with another, and need no place of their own.
+    riding: usize,
+    /// How quick they are.
+    pub(super) pace: Pace,
     /// Those launched that had no place when they were last looked at: few, where all that are open are many.
     looking: Vec<JobId>,
     /// How many have ended.
@@ -41,6 +46,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// One that rode with another looks for a place of its own.
+    pub(super) fn note_alone(&mut self, job: JobId) {
+        self.riding = self.riding.saturating_sub(1);
+        self.looking.push(job);
+    }
+
     fn note(&mut self, end: End) {
         self.ended += 1;
         if end != End::Finished {
@@ -90,7 +101,7 @@ impl Work {
         let progress = self.arrays.get_mut(&array)?;
         let indexes = parent.array()?;
         let window = indexes.at_once().map_or(WINDOW, NonZeroU32::get).min(WINDOW);
-        if progress.open.len() >= window as usize {
+        if progress.open.len() - progress.riding >= window as usize {
             return None;
         }
         let index = indexes.next(progress.last)?;
@@ -108,6 +119,67 @@ impl Work {
         Some(id)
     }
 
+    /// Has the next jobs of an array ride with this one, if they have proved quick; says whether some do.
+    fn fill_train(&mut self, array: JobId, leader: JobId) -> bool {
+        let (Some(parent), Some(progress)) = (self.owned.get(&array), self.arrays.get_mut(&array)) else {
+            return false;
+        };
+        let Some(indexes) = parent.array().filter(|_| may_share(parent.envelope.job())) else { return false };
+        // What was tried before goes on by itself.
+        let fresh = self.owned.get(&leader).is_some_and(|owned| owned.is_untried());
+        let left = indexes.tasks().saturating_sub(progress.ended + progress.open.len() as u32);
+        let most = if fresh && self.recipe.has_trains() { progress.pace.riders(left) } else { 0 };
+        let mut riders = Vec::new();
+        while riders.len() < most
+            && let Some(index) = indexes.next(progress.last)
+            && let id = array.of_index(index)
+            && !self.owned.contains_key(&id)
+        {
+            riders.push((index, Owned::riding(parent, array, index, leader, self.limit_default)));
+            progress.last = Some(index);
+            progress.open.insert(index, id);
+        }
+        progress.riding += riders.len();
+        let indexes: Vec<u32> = riders.iter().map(|&(index, _)| index).collect();
+        self.owned.extend(riders.into_iter().map(|(_, rider)| (rider.id, Box::new(rider))));
+        match self.owned.get_mut(&leader).filter(|_| !indexes.is_empty()) {
+            Some(owned) => owned.train = Train::Leads(indexes),
+            None => return false,
+        }
+        true
+    }
+
+    /// Finds those again that ride with a job: they come right after it.
+    fn restore_train(&mut self, array: JobId, leader: JobId) {
+        let Some(riders) =
+            self.owned.get(&leader).and_then(|owned| owned.train.riders()).map(<[u32]>::to_vec)
+        else {
+            return;
+        };
+        let (Some(parent), Some(progress)) = (self.owned.get(&array), self.arrays.get_mut(&array)) else {
+            return;
+        };
+        let mut made = Vec::new();
+        for index in riders {
+            let id = array.of_index(index);
+            progress.last = progress.last.max(Some(index));
+            match self.owned.get(&id).map(|known| &known.phase) {
+                Some(Phase::Ended(end)) => {
+                    progress.note(*end);
+                    continue;
+                }
+                // It had got off.
+                Some(Phase::Seeking | Phase::Placed { .. }) => progress.looking.push(id),
+                None => {
+                    made.push(Owned::riding(parent, array, index, leader, self.limit_default));
+                    progress.riding += 1;
+                }
+            }
+            progress.open.insert(index, id);
+        }
+        self.owned.extend(made.into_iter().map(|rider| (rider.id, Box::new(rider))));
+    }
+
     /// Finds the jobs of all arrays again, those of held ones too: some may run.
     pub(super) fn restore_arrays(&mut self) {
         let open = self.owned.iter().filter(|(_, owned)| !matches!(owned.phase, Phase::Ended(_)));
@@ -115,7 +187,9 @@ impl Work {
         let arrays: Vec<JobId> = arrays.collect();
         for array in arrays {
             self.arrays.insert(array, Progress::default());
-            while self.launch_next(array).is_some() {}
+            while let Some(job) = self.launch_next(array) {
+                self.restore_train(array, job);
+            }
         }
     }
 }
@@ -127,8 +201,14 @@ impl Node {
             return;
         }
         while self.work.as_mut().is_some_and(|work| work.seeking(array) < SEEKING_MAX)
-            && let Some(job) = self.work.as_mut().and_then(|work| work.launch_next(array))
+            && let Some(work) = &mut self.work
+            && let Some(job) = work.launch_next(array)
         {
+            if work.fill_train(array, job)
+                && let Some(leader) = work.owned.get(&job)
+            {
+                ctx.save(leader.record());
+            }
             self.seek(job, ctx);
         }
         let Some(work) = &self.work else { return };
@@ -142,11 +222,23 @@ impl Node {
     }
 
     /// A job of an array has ended: another takes its turn. Not at once, because that one may end at once too, and so on.
-    pub(super) fn on_element_ended(&mut self, array: JobId, index: u32, end: End, ctx: &mut Ctx<'_, Node>) {
+    /// One that rode with another leaves no room for one more.
+    pub(super) fn on_element_ended(
+        &mut self,
+        array: JobId,
+        index: u32,
+        end: End,
+        rode: bool,
+        ctx: &mut Ctx<'_, Node>,
+    ) {
         let Some(progress) = self.work.as_mut().and_then(|work| work.arrays.get_mut(&array)) else { return };
         if progress.open.remove(&index).is_some() {
             progress.note(end);
-            ctx.wake_at(ctx.now, Timer::Launch(array));
+            if rode {
+                progress.riding = progress.riding.saturating_sub(1);
+            } else {
+                ctx.wake_at(ctx.now, Timer::Launch(array));
+            }
         }
     }
 

@@ -355,7 +355,7 @@ mod tests {
 
     fn brief(job: Job, index: Option<u32>, nodes: &[u64]) -> Brief {
         let envelope = Shared::new(Envelope::new(job, Nonce([7; 16])).unwrap());
-        Brief { envelope, index, nodes: nodes.iter().map(|&node| NodeId(node)).collect() }
+        Brief { envelope, index, nodes: nodes.iter().map(|&node| NodeId(node)).collect(), riders: None }
     }
 
     fn is_as_signed(brief: &Brief, limit: Span, amount: Option<&Resources>) -> bool {

@@ -229,7 +229,8 @@ impl Node {
         work.handover.asked.insert(job, Asked { since: ctx.now, off: placed, ..Asked::default() });
         if let Some(epoch) = placed {
             ctx.report(Event::Unplaced { job, epoch, by: Some(ctx.me) });
-            self.leave_placement(job, ctx);
+            let alone = self.leave_placement(job, ctx);
+            assert!(alone.is_empty(), "jobs of arrays are not handed over");
         }
         self.plan(scheduling::Command::Leave(job), ctx);
         self.let_go(job, ctx);

@@ -26,20 +26,21 @@ impl Node {
             // Its nodes have to let go before it may have begun, and their answers are looked at from time to time.
             false => starts.is_some_and(|start| ctx.now + CLOCKS_APART_MOST + AGAIN_LEAST >= start),
         };
-        if placed && (owned.going || !owned.started.is_empty() || soon) {
+        // What rides with another begins when that one does, or right after.
+        let rides = owned.train.leader().is_some();
+        if rides || placed && (owned.going || !owned.started.is_empty() || soon) {
             ctx.report(Event::Refused(job, Refusal::Started));
             return;
         }
         if !owned.held {
             owned.held = true;
             ctx.save(owned.record());
-            if placed {
-                self.leave_placement(job, ctx);
-            }
+            let alone = if placed { self.leave_placement(job, ctx) } else { self.dissolve(job, ctx) };
             self.plan(scheduling::Command::Leave(job), ctx);
             self.let_go(job, ctx);
             // One that must not run twice has to know that all nodes have let go before its time.
             self.seek(job, ctx);
+            self.seek_all(&alone, ctx);
         }
         ctx.report(Event::Held(job, true));
         for element in self.elements(job) {

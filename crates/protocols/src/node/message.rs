@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Resources, Size, Span, Time};
 
 use super::gate::Denial;
-use super::handover;
+use super::{handover, train};
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
 use crate::overlay::{blatant_s, can, cyclon};
@@ -187,6 +187,9 @@ pub struct Brief {
     /// Of an array: for which index.
     #[n(2)]
     pub index: Option<u32>,
+    /// Of an array: for which indexes jobs run after it, in its place, one after the other.
+    #[n(3)]
+    pub riders: Option<Vec<u32>>,
 }
 
 impl Brief {
@@ -208,7 +211,7 @@ impl two_phase::Brief for Brief {
     }
 
     fn suits(&self, job: JobId, node: NodeId) -> bool {
-        self.job() == job && self.nodes.contains(&node)
+        self.job() == job && self.nodes.contains(&node) && train::is_sound(self)
     }
 
     fn mentions(&self, mention: &mut dyn FnMut(NodeId)) {
@@ -299,6 +302,8 @@ pub enum Timer {
     Wanted(Task),
     /// As run node: has the owner heard of the end? With the number of the reminder.
     Tell(Task, u8),
+    /// As run node: those that ride with this task and have not begun are not to wait any longer.
+    Trim(Task),
 }
 
 /// What must survive a crash.
@@ -361,6 +366,9 @@ pub struct OwnedRecord {
     #[n(10)]
     #[cbor(default)]
     pub told: bool,
+    /// Of an array: for which indexes jobs run after it, in its place.
+    #[n(11)]
+    pub riders: Option<Vec<u32>>,
 }
 
 impl OwnedRecord {
@@ -378,6 +386,7 @@ impl OwnedRecord {
             numbered: Epoch(0),
             from: None,
             told: false,
+            riders: None,
         }
     }
 
@@ -455,6 +464,9 @@ pub enum Action {
         /// Whether that is before it has had its time. It then ends as [`Exit::CutShort`], and else as
         /// [`Exit::Overran`].
         short: bool,
+        /// Not before this task has ended, in its place; at once if that has ended already. If nothing is known of that
+        /// task it does not start.
+        behind: Option<Task>,
     },
     /// Find a task again that was started before a crash; ends in an [`Outcome`], [`Exit::Lost`] if it is gone.
     Adopt(Task),

@@ -34,9 +34,11 @@ mod owner;
 mod proactive;
 mod queues;
 mod recall;
+mod ride;
 mod runner;
 #[cfg(test)]
 mod tests;
+mod train;
 mod tri_pronged;
 mod watcher;
 mod work;
@@ -69,6 +71,7 @@ pub use owner::OWNED_MAX;
 pub use queues::Queue;
 pub use recall::recalling;
 pub use runner::{START_GRACE, TaskState, WANTED_EVERY};
+pub use train::{RIDERS_MAX, RIDES_MOST};
 use work::{Recipe, Work};
 
 /// What a node says and hears, as a layer of its own.
@@ -258,6 +261,9 @@ impl Node {
                 if let two_phase::Message::Confirmed { job, epoch } = message {
                     self.note_running(from, job, epoch, ctx);
                 }
+                if let two_phase::Message::Release { job, upto } = message {
+                    self.release_rider(from, job, upto, ctx);
+                }
                 self.on_commit_message(from, message, ctx);
             }
             Message::Heartbeat(message) => {
@@ -330,6 +336,7 @@ impl Node {
             Timer::Start(task) => self.on_start(task, ctx),
             Timer::Wanted(task) => self.on_wanted(task, ctx),
             Timer::Tell(task, reminder) => self.on_tell(task, reminder, ctx),
+            Timer::Trim(task) => self.on_trim(task, ctx),
         }
     }
 

@@ -8,6 +8,7 @@ use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time};
 use super::Node;
 use super::gate::{DENIED_MAX, Denial};
 use super::message::{End, Exit, Key, OwnedRecord, Record};
+use super::train::{self, Train};
 use crate::protocol::Ctx;
 use crate::scheduling::Stuck;
 use crate::shared::Shared;
@@ -67,6 +68,8 @@ pub struct Owned {
     pub(super) numbered: Epoch,
     /// Who is about to hand it over: it is not this node's yet.
     pub(super) from: Option<NodeId>,
+    /// Of an array: whether it shares its place with others of it.
+    pub(super) train: Train,
     /// Of one that was handed over: whether its heir has said that it knows.
     pub(super) told: bool,
     /// Who has denied it, when and why; at most [`DENIED_MAX`](super::gate::DENIED_MAX).
@@ -126,6 +129,7 @@ impl Owned {
             stuck: 0,
             numbered: Epoch(0),
             from: None,
+            train: Train::Alone,
             told: false,
             denied: BTreeMap::new(),
         }
@@ -137,9 +141,23 @@ impl Owned {
         Owned { of: Some((array, index)), held: parent.held, ..job }
     }
 
+    /// The same of one that runs in another's place.
+    pub(super) fn riding(parent: &Owned, array: JobId, index: u32, leader: JobId, limit: Span) -> Owned {
+        Owned { train: Train::Rides(leader), ..Owned::of_array(parent, array, index, limit) }
+    }
+
+    /// Whether nothing has been done about it yet.
+    pub(super) fn is_untried(&self) -> bool {
+        self.phase == Phase::Seeking
+            && self.retried == 0
+            && self.numbered == Epoch(0)
+            && self.train == Train::Alone
+    }
+
     pub(super) fn restore(record: OwnedRecord, limit_default: Span) -> Owned {
         let OwnedRecord { envelope, retried, end, failed, runs_from, index, held, after, .. } = record;
         let (numbered, from, told) = (record.numbered, record.from, record.told);
+        let train = record.riders.map_or(Train::Alone, Train::Leads);
         let phase = end.map_or(Phase::Seeking, Phase::Ended);
         let owned = Owned::new(envelope, limit_default);
         let (id, of) = match index {
@@ -147,7 +165,7 @@ impl Owned {
             None => (owned.id, None),
         };
         let after = after.into_iter().collect();
-        Owned { id, of, held, after, phase, retried, failed, runs_from, numbered, from, told, ..owned }
+        Owned { id, of, held, after, phase, retried, failed, runs_from, numbered, from, train, told, ..owned }
     }
 
     /// Whether these exits still count is known once the commit has been restored too.
@@ -177,7 +195,8 @@ impl Owned {
             return Some(Stuck::HandedOver(from));
         }
         let held = self.held.then_some(Stuck::Held);
-        held.or_else(|| self.after.keys().next().map(|&other| Stuck::After(other))).or(self.why)
+        let rides = self.train.leader().map(Stuck::Behind);
+        held.or(rides).or_else(|| self.after.keys().next().map(|&other| Stuck::After(other))).or(self.why)
     }
 
     /// A node does not run it; of very many the latest are kept in mind.
@@ -237,9 +256,9 @@ impl Owned {
         }
     }
 
-    /// Whether nothing but a place is missing.
+    /// Whether nothing but a place is missing, and it needs one of its own.
     pub(super) fn may_seek(&self) -> bool {
-        !self.held && self.after.is_empty() && self.from.is_none()
+        !self.held && self.after.is_empty() && self.from.is_none() && self.train.leader().is_none()
     }
 
     pub(super) fn record(&self) -> Record {
@@ -264,6 +283,7 @@ impl Owned {
             numbered,
             from,
             told,
+            riders: self.train.riders().map(<[u32]>::to_vec),
         }
     }
 
@@ -273,7 +293,12 @@ impl Owned {
 
     /// What it needs of its nodes: made when it is asked for, since very many jobs may wait.
     pub(super) fn needs(&self) -> Needs {
-        Needs { begin: self.begin, ..Needs::of(self.envelope.job(), self.limit) }
+        Needs { begin: self.begin, ..Needs::of(self.envelope.job(), self.span()) }
+    }
+
+    /// How long it has its place: those that ride with it have their whole time too, whenever they begin.
+    pub(super) fn span(&self) -> Span {
+        self.limit + if self.train.riders().is_some() { train::RIDES_MOST } else { Span::ZERO }
     }
 
     /// How many nodes start it together.

@@ -135,11 +135,10 @@ impl Node {
             return;
         }
         let elements = self.elements(job);
-        if self.unended(job).is_some() {
+        // The array first, and of a train who leads it last: nobody is to look for a place in between.
+        for job in std::iter::once(job).chain(elements.into_iter().rev()) {
+            self.stop_riding(job, ctx);
             self.end(job, End::Cancelled, ctx);
-        }
-        for element in elements {
-            self.end(element, End::Cancelled, ctx);
         }
     }
 
@@ -161,17 +160,19 @@ impl Node {
             return;
         }
         let Some(owned) = self.unended(job) else { return };
-        let (limit, resources) = (owned.limit, &owned.envelope.job().resources);
+        let (span, resources) = (owned.span(), &owned.envelope.job().resources);
         let shares = nodes.iter().map(|&node| (node, resources.clone())).collect();
         let brief = Shared::new(Brief {
             envelope: owned.envelope.clone(),
             nodes,
             index: owned.of.map(|(_, index)| index),
+            riders: owned.train.riders().map(<[u32]>::to_vec),
         });
         // From then on it may have started where it is.
         let leave_by = owned.runs_from.map_or(Time::NEVER, |from| from - CLOCKS_APART_MOST);
         let leave_by = owned.runs_once().then_some(leave_by);
-        let proposal = Proposal { job, start, span: limit, shares, leave_by, brief };
+        let after = owned.numbered;
+        let proposal = Proposal { job, start, span, shares, after, leave_by, brief };
         self.tell_commit(Input::Command(two_phase::Command::Propose(proposal)), ctx);
     }
 
@@ -261,6 +262,7 @@ impl Node {
             ctx.wake_at(ctx.now, Timer::Launch(array));
         }
         ctx.report(Event::Placed(job, placement.clone()));
+        self.seat_riders(job, &placement, ctx);
         // Before the watch, which may find that a node is lost already, and have another place looked for.
         self.note_placed(job, ctx);
         self.watch(job, &placement, ctx);
@@ -279,8 +281,9 @@ impl Node {
             return;
         }
         ctx.report(Event::Unplaced { job, epoch, by });
-        self.leave_placement(job, ctx);
+        let alone = self.leave_placement(job, ctx);
         self.seek(job, ctx);
+        self.seek_all(&alone, ctx);
     }
 
     pub(super) fn on_started(&mut self, from: NodeId, task: Task, at: Time, ctx: &mut Ctx<'_, Node>) {
@@ -315,10 +318,15 @@ impl Node {
             ctx.send(from, Message::Job(JobMessage::Noted(task)));
             return;
         }
+        if self.misses_riders(from, task, exit, ctx) {
+            return;
+        }
         self.note_confirmed(from, task);
         self.note_gone(task);
+        self.note_pace(task, ctx.now);
         let Task { job, epoch, rank } = task;
         let Some(owned) = self.unended(job) else { return };
+        let rides = owned.train.leader().is_some();
         let nodes = owned.nodes();
         let Phase::Placed { exits, .. } = &mut owned.phase else { return };
         // Told twice, or told again by a node that has forgotten it since: what was noted stays.
@@ -348,6 +356,8 @@ impl Node {
                     owned.note_denied(from, ctx.now, Denial::Leaves);
                     self.lose(job, from, ctx);
                 }
+                // Its turn did not come in time: that is no fault of the node's.
+                (Exit::NotStarted, _) if rides => self.lose(job, from, ctx),
                 (Exit::NotStarted, _) => {
                     owned.unstarted = owned.unstarted.saturating_add(1);
                     // Not at once again and again where it cannot be.
@@ -375,6 +385,7 @@ impl Node {
 
     /// Takes up what the records left open.
     pub(super) fn boot_owner(&mut self, ctx: &mut Ctx<'_, Node>) {
+        self.dissolve_unplaced(ctx);
         let Some(work) = &self.work else { return };
         let owned = |job: &JobId| work.owned.contains_key(job);
         let strays: Vec<JobId> = self.placed_jobs().into_iter().filter(|job| !owned(job)).collect();
@@ -387,9 +398,12 @@ impl Node {
                 _ if self.unended(job).is_none() => self.tidy(job, ctx),
                 _ if self.is_another_s(job) => self.ask_whether_ours(job, 0, ctx),
                 None => {
-                    self.leave_placement(job, ctx);
+                    let alone = self.leave_placement(job, ctx);
                     self.take_on(job, ctx);
+                    self.seek_all(&alone, ctx);
                 }
+                // With the one that leads.
+                Some(_) if self.job(job).is_some_and(|owned| owned.train.leader().is_some()) => {}
                 Some(placement) => self.take_up(job, &placement, ctx),
             }
         }
@@ -419,6 +433,7 @@ impl Node {
         }
         // The crash may have come between the placement on disk and the word of it. Told twice, it is the same.
         ctx.report(Event::Placed(job, placement.clone()));
+        self.seat_riders(job, placement, ctx);
         self.watch(job, placement, ctx);
         self.ask_if_begun(job, placement, ctx);
         self.resume(job, placement, ctx);
@@ -455,23 +470,35 @@ impl Node {
     /// The placement is broken: the job is taken off its nodes, and looks for others.
     pub(super) fn unplace(&mut self, job: JobId, epoch: Epoch, by: NodeId, ctx: &mut Ctx<'_, Node>) {
         ctx.report(Event::Unplaced { job, epoch, by: Some(by) });
-        self.leave_placement(job, ctx);
+        let alone = self.leave_placement(job, ctx);
         self.let_go(job, ctx);
         self.seek(job, ctx);
+        self.seek_all(&alone, ctx);
     }
 
-    /// Nothing that was noted of a placement counts any more.
-    pub(super) fn leave_placement(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
+    /// Nothing that was noted of a placement counts any more; gives back those that rode with the job, which need places of
+    /// their own now.
+    #[must_use]
+    pub(super) fn leave_placement(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) -> Vec<JobId> {
         self.unwatch(job, ctx);
         self.note_not_waiting(job);
         self.note_not_short(job);
         self.stop_looking(job, ctx);
         self.tell_proactive(|proactive, _, _| proactive.unplaced(job), ctx);
-        let Some(owned) = self.unended(job) else { return };
+        let alone = self.dissolve(job, ctx);
+        self.get_off(job, ctx);
+        let Some(owned) = self.unended(job) else { return alone };
         owned.erase_exits(ctx);
         owned.started.clear();
         (owned.going, owned.ask_at) = (false, None);
         owned.phase = Phase::Seeking;
+        alone
+    }
+
+    pub(super) fn seek_all(&mut self, jobs: &[JobId], ctx: &mut Ctx<'_, Node>) {
+        for &job in jobs {
+            self.seek(job, ctx);
+        }
     }
 
     /// Looks for a place for a job, if nothing else is missing; has an array's jobs do so.
@@ -525,9 +552,12 @@ impl Node {
 
     /// The one place where a job ends.
     pub(super) fn end(&mut self, job: JobId, end: End, ctx: &mut Ctx<'_, Node>) {
+        // Before its own end is on disk: until then it says that they are with it.
+        let alone = self.dissolve(job, ctx);
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Ended(end);
         owned.started = BTreeMap::new();
+        let rides = std::mem::take(&mut owned.train).leader().is_some();
         let (of, after) = (owned.of, owned.after.clone());
         // Its heir has to know what it waits for.
         if !matches!(end, End::HandedOver(_)) {
@@ -549,8 +579,9 @@ impl Node {
         self.forget(job, ctx);
         self.tell_over(job, end, ctx);
         if let Some((array, index)) = of {
-            self.on_element_ended(array, index, end, ctx);
+            self.on_element_ended(array, index, end, rides, ctx);
         }
+        self.seek_all(&alone, ctx);
     }
 
     /// Whether this is a task of the job's placement as it stands, and that node's.

@@ -13,9 +13,10 @@
 
 use std::collections::BTreeSet;
 
-use shoal_model::{Epoch, JobId, NodeId, Rank, Span};
+use shoal_model::{Epoch, JobId, NodeId, Span};
 
 use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer, Usage};
+use super::ride::Seat;
 use super::{Node, Work};
 use crate::commit::two_phase::{Lock, Stage};
 use crate::protocol::Ctx;
@@ -42,6 +43,8 @@ pub(super) struct Running {
     pub state: TaskState,
     /// What it took, once it has ended. Not saved: told, never acted upon.
     usage: Option<Box<Usage>>,
+    /// Whether others run in its reservation, or it in another's.
+    pub seat: Seat,
 }
 
 /// How far a task has come.
@@ -59,7 +62,11 @@ pub enum TaskState {
 
 impl Running {
     pub(super) fn waiting(owner: NodeId) -> Running {
-        Running { owner, state: TaskState::Waiting, usage: None }
+        Running { owner, state: TaskState::Waiting, usage: None, seat: Seat::Alone }
+    }
+
+    pub(super) fn riding(owner: NodeId, seat: Seat) -> Running {
+        Running { owner, state: TaskState::Running, usage: None, seat }
     }
 
     pub(super) fn owner(&self) -> NodeId {
@@ -71,16 +78,18 @@ impl Running {
         self.state == TaskState::Waiting && self.owner == owner
     }
 
-    /// What its owner is told of its end; none if it has not ended.
+    /// What its owner is told of its end; none if it has not ended, or not all that run in its reservation.
     fn end(&self, task: Task) -> Option<JobMessage> {
         match self.state {
+            TaskState::Ended(_) if self.seat.is_shared() => None,
             TaskState::Ended(exit) => Some(JobMessage::Ended(task, exit, self.usage.clone())),
             TaskState::Waiting | TaskState::Running | TaskState::Stopping => None,
         }
     }
 
     pub(super) fn restore(owner: NodeId, exit: Option<Exit>) -> Running {
-        Running { owner, state: exit.map_or(TaskState::Running, TaskState::Ended), usage: None }
+        let state = exit.map_or(TaskState::Running, TaskState::Ended);
+        Running { owner, state, usage: None, seat: Seat::Alone }
     }
 }
 
@@ -148,9 +157,11 @@ impl Node {
         }
         ctx.save(Record::Task(task, owner, None));
         let stop_at = start + span + late.saturating_sub(misses);
-        ctx.act(Action::Start { task, brief, stop_at, short: misses > LATE_LEAST });
+        let short = misses > LATE_LEAST;
+        ctx.act(Action::Start { task, brief: brief.clone(), stop_at, short, behind: None });
         ctx.send(owner, Message::Job(JobMessage::Started(task, ctx.now)));
         self.ask_later(task, ctx);
+        self.start_riders(task, &brief, stop_at, short, ctx);
     }
 
     /// Makes the reservation of a task longer; tells whether there was room.
@@ -168,7 +179,7 @@ impl Node {
     /// Asks the owner whether what runs is still wanted. A placement that stands gets no answer, any other is aborted.
     pub(super) fn on_wanted(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
         let Some(running) = self.work.as_ref().and_then(|work| work.tasks.get(&task)) else { return };
-        if running.state == TaskState::Running {
+        if running.state == TaskState::Running || running.seat.is_shared() {
             self.ask_whether_wanted(task, running.owner, ctx);
             self.ask_later(task, ctx);
         }
@@ -201,12 +212,16 @@ impl Node {
         match running.state {
             TaskState::Running => {
                 running.usage = usage;
+                self.begin_next(task, ctx);
                 self.settle(task, exit, ctx);
             }
             TaskState::Stopping => {
-                self.drop_task(task);
-                ctx.erase(Key::Task(task));
-                self.vacate(task, ctx);
+                self.begin_next(task, ctx);
+                if !self.vacate_seat(task, ctx) {
+                    self.drop_task(task);
+                    ctx.erase(Key::Task(task));
+                    self.vacate(task, ctx);
+                }
             }
             TaskState::Waiting | TaskState::Ended(_) => {}
         }
@@ -214,17 +229,23 @@ impl Node {
 
     /// The placement is over: what waits is forgotten, what runs is stopped.
     pub(super) fn on_released(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
-        let Some(work) = &mut self.work else { return };
-        let all = Task { job, epoch, rank: Rank(0) }..=Task { job, epoch, rank: Rank(u32::MAX) };
-        let found = work.tasks.range_mut(all).next().map(|(&task, running)| (task, running));
-        let Some((task, running)) = found else { return };
-        match running.state {
-            TaskState::Waiting => self.drop_task(task),
-            TaskState::Running => {
-                running.state = TaskState::Stopping;
-                ctx.act(Action::Stop(task));
+        for task in self.train_of(job, epoch) {
+            let Some(running) = self.work.as_mut().and_then(|work| work.tasks.get_mut(&task)) else {
+                continue;
+            };
+            match running.state {
+                TaskState::Waiting => self.drop_task(task),
+                TaskState::Running => {
+                    running.state = TaskState::Stopping;
+                    ctx.act(Action::Stop(task));
+                }
+                // Nobody wants to know, once the last that runs in its place has ended.
+                TaskState::Ended(_) if running.seat.is_shared() => {
+                    self.drop_task(task);
+                    ctx.erase(Key::Task(task));
+                }
+                TaskState::Stopping | TaskState::Ended(_) => {}
             }
-            TaskState::Stopping | TaskState::Ended(_) => {}
         }
     }
 
@@ -233,8 +254,8 @@ impl Node {
         if running
             .is_some_and(|running| running.owner == from && matches!(running.state, TaskState::Ended(_)))
         {
+            self.erase_task(task, ctx);
             self.drop_task(task);
-            ctx.erase(Key::Task(task));
             self.forget_finished(task);
         }
     }
@@ -243,9 +264,9 @@ impl Node {
         let Some(work) = &self.work else { return };
         let answer = match work.tasks.get(&task).map(|running| (running.state, running.end(task))) {
             Some((_, Some(end))) => end,
-            Some((TaskState::Waiting | TaskState::Stopping | TaskState::Ended(_), None)) => return,
+            Some((TaskState::Waiting | TaskState::Stopping, None)) => return,
             // When exactly is forgotten; it was planned for then, and began within its grace.
-            Some((TaskState::Running, None)) => {
+            Some((TaskState::Running | TaskState::Ended(_), None)) => {
                 let planned = work.commit.lock(task.job, task.epoch).map(|(lock, _)| lock.start);
                 JobMessage::Started(task, planned.unwrap_or(ctx.now))
             }
@@ -260,14 +281,18 @@ impl Node {
         let Some(running) = self.work.as_ref().and_then(|work| work.tasks.get(&task)) else { return };
         let Some(end) = running.end(task) else { return };
         ctx.send(running.owner, Message::Job(end));
+        if reminder > 0 {
+            self.save_end(task, ctx);
+        }
         let pause = (TELL_LEAST * (1 << reminder.min(20))).min(TELL_MOST);
         ctx.wake_after(pause, Timer::Tell(task, reminder.saturating_add(1)));
     }
 
     /// Asks the driver for what ran before the crash; what is no longer wanted is stopped.
     pub(super) fn boot_runner(&mut self, ctx: &mut Ctx<'_, Node>) {
+        self.boot_seats(ctx);
         let running = self.tasks().filter(|(_, state)| *state == TaskState::Running).map(|(task, _)| task);
-        let wanted: BTreeSet<Task> = running.filter(|&task| self.is_wanted_here(task)).collect();
+        let wanted: BTreeSet<Task> = running.filter(|&task| self.is_wanted_with(task)).collect();
         let Some(work) = &mut self.work else { return };
         let (mut tell, mut ask) = (Vec::new(), Vec::new());
         for (&task, running) in &mut work.tasks {
@@ -280,6 +305,7 @@ impl Node {
                     }
                     ask.push(task);
                 }
+                TaskState::Ended(_) if running.seat.is_shared() => ask.push(task),
                 TaskState::Ended(_) => tell.push(task),
                 TaskState::Waiting | TaskState::Stopping => {}
             }
@@ -296,10 +322,21 @@ impl Node {
 
     /// Frees the time of a task that has ended, and tells its owner until it has heard.
     pub(super) fn settle(&mut self, task: Task, exit: Exit, ctx: &mut Ctx<'_, Node>) {
+        if self.settle_riding(task, exit, ctx) {
+            return;
+        }
         let Some(work) = &mut self.work else { return };
         let Some(running) = work.tasks.get_mut(&task) else { return };
         running.state = TaskState::Ended(exit);
         ctx.save(Record::Task(task, running.owner, Some(exit)));
+        // Its time is others' until they have ended too.
+        if !running.seat.is_shared() {
+            self.close(task, ctx);
+        }
+    }
+
+    /// Nothing runs any more in the reservation of a task that has ended.
+    pub(super) fn close(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
         self.note_settled(ctx.now);
         self.free(task, ctx);
         self.on_tell(task, 0, ctx);
@@ -317,7 +354,7 @@ impl Node {
         self.offer_room(ctx);
     }
 
-    fn drop_task(&mut self, task: Task) {
+    pub(super) fn drop_task(&mut self, task: Task) {
         if let Some(work) = &mut self.work {
             work.tasks.remove(&task);
         }

@@ -152,7 +152,7 @@ fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
         let (job, epoch) = (wanted.id(), shoal_model::Epoch(1));
         let (start, span) = (Time::from_secs(60), Span::from_secs(60));
         let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
-        let brief = Shared::new(Brief { envelope: envelope.clone(), nodes, index: None });
+        let brief = Shared::new(Brief { envelope: envelope.clone(), nodes, index: None, riders: None });
         place(&mut world, prepare, brief);
         let commit = world.core(me).commit().expect("the node takes jobs");
         assert_eq!(commit.locks().count(), locks, "{}", world.story());
@@ -177,7 +177,7 @@ fn time_is_not_given_for_what_the_owner_or_the_job_itself_excludes() {
         let (start, span) = (Time::from_secs(60), Span::from_secs(60));
         let job = envelope.id();
         let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
-        let brief = Shared::new(Brief { envelope, nodes: vec![me], index: None });
+        let brief = Shared::new(Brief { envelope, nodes: vec![me], index: None, riders: None });
         place(&mut world, prepare, brief);
         let commit = world.core(me).commit().expect("the node takes jobs");
         assert_eq!(commit.locks().count(), locks, "{}", world.story());
@@ -221,7 +221,11 @@ fn time_is_not_given_beyond_what_was_signed() {
         let (me, envelope, epoch) = (NodeId(1), envelope(signed()), shoal_model::Epoch(1));
         let (job, start, amount) = (envelope.id(), Time::from_secs(60), Resources::cores(cores));
         let prepare = two_phase::Prepare { job, epoch, start, span, amount };
-        place(&mut world, prepare, Shared::new(Brief { envelope, nodes: vec![me], index: None }));
+        place(
+            &mut world,
+            prepare,
+            Shared::new(Brief { envelope, nodes: vec![me], index: None, riders: None }),
+        );
         let commit = world.core(me).commit().expect("the node takes jobs");
         assert_eq!((commit.locks().count(), denials(&world)), (locks, 1 - locks), "{}", world.story());
     }
@@ -231,7 +235,7 @@ fn time_is_not_given_beyond_what_was_signed() {
 fn assign(world: &mut World<Node>, limit: Span) {
     let (envelope, epoch) = (envelope(signed()), shoal_model::Epoch(1));
     let job = envelope.id();
-    let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1)], index: None });
+    let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1)], index: None, riders: None });
     let message = Message::Aria(aria::Message::Assign { job, epoch, brief, limit });
     world.tell(NodeId(1), Input::Message { from: NodeId(2), message });
 }
@@ -307,7 +311,8 @@ const JOB_SPAN: Span = Span::from_secs(60);
 fn commit(world: &mut World<Node>, job: &Shared<Envelope>, start: Time) {
     let (id, epoch) = (job.id(), shoal_model::Epoch(1));
     let prepare = two_phase::Prepare { job: id, epoch, start, span: JOB_SPAN, amount: Resources::cores(1) };
-    let brief = Shared::new(Brief { envelope: job.clone(), nodes: vec![NodeId(1)], index: None });
+    let brief =
+        Shared::new(Brief { envelope: job.clone(), nodes: vec![NodeId(1)], index: None, riders: None });
     for message in
         [two_phase::Message::Prepare(Box::new(prepare)), two_phase::Message::Commit { job: id, epoch, brief }]
     {

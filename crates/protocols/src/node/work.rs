@@ -183,6 +183,14 @@ impl Recipe {
         }
     }
 
+    /// Whether jobs can share a place: where tasks wait in queues, each has its own turn.
+    pub fn has_trains(&self) -> bool {
+        match self {
+            Recipe::Sample(_) | Recipe::Asap(_) | Recipe::Proactive(_) => true,
+            Recipe::Aria(_) | Recipe::TriPronged(_) => false,
+        }
+    }
+
     pub fn honours(&self) -> FieldSet {
         match self {
             Recipe::Sample(_) => Sample::HONOURS,

@@ -194,6 +194,9 @@ pub enum Stuck {
     /// The user holds it.
     #[error("it is held until it is released")]
     Held,
+    /// It shares a place with this one, and is to run right after it or another.
+    #[error("it is quick and shares the place of job {0}, which is being looked for")]
+    Behind(JobId),
     /// Another job has not ended.
     #[error("it starts after job {0}, which has not ended")]
     After(JobId),

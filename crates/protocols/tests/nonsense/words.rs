@@ -154,7 +154,7 @@ fn brief() -> impl Strategy<Value = Shared<Brief>> {
         1 => Just(vec![NodeId(3); 70_000]),
     ];
     (select(envelopes()), nodes)
-        .prop_map(|(envelope, nodes)| Shared::new(Brief { envelope, nodes, index: None }))
+        .prop_map(|(envelope, nodes)| Shared::new(Brief { envelope, nodes, index: None, riders: None }))
 }
 
 fn task() -> impl Strategy<Value = Task> {

@@ -7,7 +7,7 @@ use shoal_protocols::commit::two_phase::{self, Placement};
 use shoal_protocols::node::{Action, End, Exit, Node, Outcome, OwnedRecord, Record, Task};
 use shoal_protocols::scheduling::aria;
 
-use super::{Broken, Check, Known, View, drop_alike};
+use super::{Broken, Check, Known, View, drop_alike, riders};
 use crate::world::{Saw, Sight};
 
 /// Follows the epochs of each job, and how their tasks really ended.
@@ -16,6 +16,8 @@ pub struct Epochs {
     last: BTreeMap<JobId, Epoch>,
     placed: BTreeMap<JobId, Placement>,
     nodes: BTreeMap<(JobId, Epoch), Vec<NodeId>>,
+    /// Who rides with the jobs of placements that are not on their owner's disk yet.
+    riders: BTreeMap<(JobId, Epoch), Vec<JobId>>,
     exits: BTreeMap<Task, (NodeId, Exit)>,
     /// Tasks whose machine went down under them.
     running: BTreeMap<NodeId, BTreeSet<Task>>,
@@ -32,9 +34,19 @@ impl Check for Epochs {
             Saw::Save(Record::Commit(two_phase::Record::Tenure(tenure))) => {
                 if !known.exempt.is_lost(tenure.job) {
                     self.on_tenure(tenure.job, tenure.last, tenure.placed.as_ref(), at, node)?;
+                    if let Some(placed) = &tenure.placed {
+                        let riders = self.riders.remove(&(tenure.job, placed.epoch));
+                        for rider in riders.unwrap_or_default() {
+                            self.on_tenure(rider, placed.epoch, Some(placed), at, node)?;
+                        }
+                    }
                 }
             }
             Saw::Save(Record::Commit(two_phase::Record::Lock(lock))) => {
+                let new = !self.nodes.contains_key(&(lock.job, lock.epoch));
+                if let Some(riders) = Some(riders(lock)).filter(|riders| new && !riders.is_empty()) {
+                    self.riders.insert((lock.job, lock.epoch), riders);
+                }
                 if let Some(brief) = &lock.brief
                     && !known.exempt.is_lost(lock.job)
                 {
@@ -86,6 +98,7 @@ impl Check for Epochs {
         self.last.remove(&job);
         self.placed.remove(&job);
         drop_alike(&mut self.nodes, (job, Epoch(0)), |(other, _)| *other == job);
+        drop_alike(&mut self.riders, (job, Epoch(0)), |(other, _)| *other == job);
         let first = Task { job, epoch: Epoch(0), rank: Rank(0) };
         drop_alike(&mut self.exits, first, |task| task.job == job);
     }

@@ -16,7 +16,7 @@ use shoal_protocols::commit::two_phase;
 use shoal_protocols::node::{Action, End, Exit, Node, Outcome, Record, Task};
 use shoal_protocols::scheduling::aria;
 
-use super::{Broken, Check, Known, View, drop_alike};
+use super::{Broken, Check, Known, View, drop_alike, riders};
 use crate::world::{Saw, Sight};
 
 /// Follows each placement from its commits to its last rank.
@@ -30,6 +30,8 @@ pub struct Gang {
     placed: BTreeMap<JobId, (Epoch, Option<Time>)>,
     /// Placements that their only node has moved to an earlier time.
     sooner: BTreeMap<(JobId, Epoch), Time>,
+    /// Who leads the train that a job rides with.
+    leaders: BTreeMap<(JobId, Epoch), JobId>,
 }
 
 /// A placement of which a rank has started.
@@ -58,6 +60,7 @@ impl Check for Gang {
         match saw {
             Saw::Save(Record::Commit(two_phase::Record::Lock(lock))) => {
                 let key = (lock.job, lock.epoch);
+                self.leaders.extend(riders(lock).into_iter().map(|rider| ((rider, lock.epoch), lock.job)));
                 self.committed.entry(key).or_default().insert(node);
                 // Epochs begin anew where their owner has forgotten them.
                 let placed = self.placed.get(&lock.job).filter(|_| !known.exempt.is_lost(lock.job));
@@ -87,10 +90,12 @@ impl Check for Gang {
                         .map_err(|what| Broken::new(at, what).on(node).of(tenure.job))?;
                 }
             }
-            Saw::Act(Action::Start { task, brief, .. }) => {
+            Saw::Act(Action::Start { task, brief, behind, .. }) => {
                 let Task { job, epoch, rank } = *task;
                 let nodes = &brief.nodes;
-                self.may_start(*task, nodes, at, node, known)
+                // One that rides starts by what was promised to its leader.
+                let leader = behind.and_then(|_| self.leaders.get(&(job, epoch)).copied());
+                self.may_start(Task { job: leader.unwrap_or(job), ..*task }, nodes, at, node, known)
                     .map_err(|what| Broken::new(at, what).on(node).of(job))?;
                 let started = self.started.entry((job, epoch)).or_insert_with(|| Started {
                     nodes: nodes.clone(),
@@ -150,6 +155,7 @@ impl Check for Gang {
             self.uncertain.remove(&key);
         }
         drop_alike(&mut self.sooner, (job, Epoch(0)), |(other, _)| *other == job);
+        drop_alike(&mut self.leaders, (job, Epoch(0)), |(other, _)| *other == job);
         self.placed.remove(&job);
     }
 
@@ -225,7 +231,10 @@ impl Gang {
 
     fn finished(&self, job: JobId, at: Time, node: NodeId) -> Result<(), Broken> {
         let broken = |what: String| Err(Broken::new(at, what).on(node).of(job));
-        let Some(&(epoch, _)) = self.placed.get(&job) else {
+        // One that got off has a place of its own, which is a later one.
+        let rode = self.leaders.range((job, Epoch(0))..=(job, Epoch(u32::MAX))).next_back();
+        let own = self.placed.get(&job).map(|&(epoch, _)| epoch);
+        let Some(epoch) = own.max(rode.map(|(&(_, epoch), _)| epoch)) else {
             return broken("the job finished without a place".to_owned());
         };
         let Some(started) = self.started.get(&(job, epoch)) else {
@@ -259,7 +268,12 @@ mod tests {
     fn starts_at(at: Time) -> Result<(), Broken> {
         let envelope = Envelope::new(Job::command(["true"]), Nonce([1; 16])).expect("the job makes sense");
         let (job, epoch, span, node) = (envelope.id(), Epoch(1), Span::from_secs(60), NodeId(1));
-        let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes: vec![node], index: None });
+        let brief = Shared::new(Brief {
+            envelope: Shared::new(envelope),
+            nodes: vec![node],
+            index: None,
+            riders: None,
+        });
         let lock = Lock {
             job,
             epoch,
@@ -275,7 +289,7 @@ mod tests {
         let (asked, releasing) = (Vec::new(), Vec::new());
         let tenure = Tenure { job, last: epoch, asked, placed, releasing, over: false };
         let task = Task { job, epoch, rank: Rank(0) };
-        let start = Action::Start { task, brief, stop_at: PLANNED + span, short: false };
+        let start = Action::Start { task, brief, stop_at: PLANNED + span, short: false, behind: None };
         let saved = |record| Saw::Save(Record::Commit(record));
         let (machines, clocks) = (BTreeMap::new(), BTreeMap::new());
         let (exempt, bounds) = (Exempt::default(), Bounds::default());
@@ -324,9 +338,9 @@ mod tests {
         let mut gang = Gang::default();
         gang.committed.insert((job, epoch), nodes.iter().copied().collect());
         gang.placed.insert(job, (epoch, None));
-        let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes, index: None });
+        let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes, index: None, riders: None });
         let task = Task { job, epoch, rank: Rank(0) };
-        let start = Action::Start { task, brief, stop_at: Time::NEVER, short: false };
+        let start = Action::Start { task, brief, stop_at: Time::NEVER, short: false, behind: None };
         gang.see(&sight(Saw::Act(start)), &known)?;
         gang.look(&View { now, up: BTreeMap::new(), disks: BTreeMap::new(), known })
     }

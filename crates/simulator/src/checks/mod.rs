@@ -46,10 +46,10 @@ pub mod watcher;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use shoal_model::{JobId, Machine, NodeId, Span, Time};
+use shoal_model::{JobId, Machine, NodeId, Resources, Span, Time};
 use shoal_protocols::KeyOf;
 use shoal_protocols::commit::two_phase;
-use shoal_protocols::node::{Key, Node, Record, START_GRACE};
+use shoal_protocols::node::{Brief, Key, Node, Record, START_GRACE};
 
 use crate::clock::Clock;
 use crate::grid::{Grid, NodeLike};
@@ -323,6 +323,13 @@ impl Checks {
         }
         Ok(())
     }
+}
+
+/// The jobs that ride with the one that a promise was made to.
+fn riders(lock: &two_phase::Lock<Resources, Brief>) -> Vec<JobId> {
+    let Some(brief) = &lock.brief else { return Vec::new() };
+    let array = brief.envelope.id();
+    brief.riders.iter().flatten().map(|&index| array.of_index(index)).collect()
 }
 
 /// Takes out of a map what belongs together: all from this key on, as long as it is alike.

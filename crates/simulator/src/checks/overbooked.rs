@@ -29,6 +29,8 @@ pub struct Overbooked {
 struct Running {
     amount: Resources,
     stopping: bool,
+    /// It waits for this task to end, and uses nothing before.
+    behind: Option<Task>,
 }
 
 /// A part of a machine for a time.
@@ -55,10 +57,11 @@ impl Check for Overbooked {
     fn see(&mut self, sight: &Sight<Node>, known: &Known<'_>) -> Result<(), Broken> {
         let Sight { at, node, ref saw } = *sight;
         match saw {
-            Saw::Act(Action::Start { task, brief, .. }) => {
+            Saw::Act(Action::Start { task, brief, behind, .. }) => {
                 let running = self.running.entry(node).or_default();
                 let amount = brief.envelope.job().resources.clone();
-                running.insert(*task, Running { amount, stopping: false });
+                let behind = behind.filter(|behind| running.contains_key(behind));
+                running.insert(*task, Running { amount, stopping: false, behind });
                 let uses = used(running);
                 let has = &known.machines[&node].capacity;
                 if uses.as_ref().is_none_or(|uses| !uses.fits_in(has)) {
@@ -73,7 +76,12 @@ impl Check for Overbooked {
                 }
             }
             Saw::Done(Outcome(task, ..)) => {
-                self.running.entry(node).or_default().remove(task);
+                let running = self.running.entry(node).or_default();
+                let ended = running.remove(task);
+                // Whoever waits for one that waited has its turn then.
+                for next in running.values_mut().filter(|next| next.behind == Some(*task)) {
+                    next.behind = ended.as_ref().and_then(|ended| ended.behind);
+                }
             }
             Saw::Crash => {
                 self.looked_at.remove(&node);
@@ -143,11 +151,12 @@ fn fit<'a>(
 /// beyond counting.
 fn used(running: &BTreeMap<Task, Running>) -> Option<Resources> {
     let mut by_job: BTreeMap<JobId, Resources> = BTreeMap::new();
-    for (task, running) in running.iter().filter(|(_, running)| !running.stopping) {
+    let running = running.iter().filter(|(_, running)| running.behind.is_none());
+    for (task, running) in running.clone().filter(|(_, running)| !running.stopping) {
         let together = by_job.entry(task.job).or_default();
         *together = together.checked_plus(&running.amount)?;
     }
-    let stopping = running.iter().filter(|(_, running)| running.stopping);
+    let stopping = running.filter(|(_, running)| running.stopping);
     sum(by_job
         .iter()
         .map(|(&job, amount)| (job, amount))
@@ -187,9 +196,10 @@ mod tests {
     }
 
     fn start(number: u8, epoch: u32) -> Saw<Node> {
-        let brief = Shared::new(Brief { envelope: envelope(number), nodes: vec![NODE], index: None });
+        let brief =
+            Shared::new(Brief { envelope: envelope(number), nodes: vec![NODE], index: None, riders: None });
         let stop_at = Time::from_secs(100);
-        Saw::Act(Action::Start { task: task(number, epoch), brief, stop_at, short: false })
+        Saw::Act(Action::Start { task: task(number, epoch), brief, stop_at, short: false, behind: None })
     }
 
     fn stop(number: u8, epoch: u32) -> Saw<Node> {

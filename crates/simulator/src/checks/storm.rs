@@ -174,10 +174,10 @@ impl Weather {
     pub fn draw_for(seed: u64, recipe: config::Recipe) -> Weather {
         let weather = Weather::draw(seed).with_recipe(recipe).with_ways();
         match recipe {
-            config::Recipe::Proactive(_) => weather.with_criteria(),
+            config::Recipe::Proactive(_) => weather.with_criteria().with_trains(),
             config::Recipe::Aria(_) => weather.with_leavers(),
             config::Recipe::TriPronged(_) => weather.with_leavers().with_residues(),
-            config::Recipe::Sample(_) | config::Recipe::Asap(_) => weather,
+            config::Recipe::Sample(_) | config::Recipe::Asap(_) => weather.with_trains(),
         }
     }
 
@@ -266,6 +266,37 @@ impl Weather {
             (at, NodeId(chance.random_range(1..=self.nodes as u64)))
         };
         self.leavers = (0..count).map(leaves).collect();
+        self
+    }
+
+    /// In some, a user asks for an array of which most jobs take no time at all: they share places.
+    fn with_trains(mut self) -> Weather {
+        let mut chance = stream(self.seed, Purpose::Storm, 7);
+        if !chance.random_bool(0.1) {
+            return self;
+        }
+        let slow = ["0.2", "3", "20"][chance.random_range(0..3)];
+        let every = chance.random_range(17..80).to_string();
+        let job = Job {
+            array: Some(Box::new("1-120".parse().expect("an array"))),
+            retry: NonZeroU16::new(chance.random_range(0..2)),
+            // Where plans do not get better, each waits until the time of the one before is over.
+            limit: Some(Span::from_secs(25)),
+            ..Job::command(["sometimes", slow, &every])
+        };
+        let at = Time::from_millis(chance.random_range(20_000..60_000));
+        let later = |chance: &mut Stream| at + Span::from_millis(chance.random_range(0..20_000));
+        let hold = chance.random_bool(0.2).then(|| later(&mut chance));
+        let ask = Ask {
+            at,
+            node: NodeId(chance.random_range(1..=self.nodes as u64)),
+            envelope: Envelope::new(job, Nonce([7; 16])).expect("the job makes sense"),
+            again: None,
+            cancel: chance.random_bool(0.2).then(|| later(&mut chance)),
+            after: Vec::new(),
+            hold: hold.map(|from| (from, from + Span::from_secs(10))),
+        };
+        self.asks.push(ask);
         self
     }
 

@@ -19,7 +19,8 @@ use shoal_protocols::node::{Action, Brief, Exit, Node, Outcome, Task};
 
 use super::layout::Layout;
 use super::words::{
-    self, Answer, Ended, Hello, NAME_BYTES_MAX, Order, Request, VERSION, VERSION_OF_CELLS, Word,
+    self, Answer, Ended, Hello, NAME_BYTES_MAX, Order, Request, VERSION, VERSION_OF_CELLS, VERSION_OF_LINES,
+    Word,
 };
 use super::{Error, Setup};
 use crate::inbox::Completion;
@@ -84,7 +85,7 @@ struct Waiting {
 }
 
 enum Ask {
-    Start { brief: Shared<Brief>, limit: Span, short: bool },
+    Start { brief: Shared<Brief>, limit: Span, short: bool, behind: Option<Task> },
     Adopt,
 }
 
@@ -229,8 +230,8 @@ impl Client {
 
     fn on_action(&mut self, now: Time, action: Action, completion: Completion<Node>) {
         let (task, ask) = match action {
-            Action::Start { task, brief, stop_at, short } => {
-                (task, Ask::Start { brief, limit: stop_at.since(now), short })
+            Action::Start { task, brief, stop_at, short, behind } => {
+                (task, Ask::Start { brief, limit: stop_at.since(now), short, behind })
             }
             Action::Adopt(task) => (task, Ask::Adopt),
             Action::Stage { task, brief, owner } => {
@@ -335,7 +336,11 @@ impl Client {
             // Started long ago, or never: in no case now.
             Ask::Start { .. } if late => Request::Adopt(task).write(&mut self.out),
             Ask::Adopt => Request::Adopt(task).write(&mut self.out),
-            Ask::Start { brief, limit, short } => {
+            Ask::Start { behind: Some(_), .. } if self.speaks < VERSION_OF_LINES => {
+                self.give_up(task, Exit::NotStarted);
+                return;
+            }
+            Ask::Start { brief, limit, short, behind } => {
                 let job = brief.envelope.job();
                 let name = |&node| {
                     let mut name = (self.setup.names)(node);
@@ -387,6 +392,7 @@ impl Client {
                     walls,
                     image,
                     secrets,
+                    behind: *behind,
                 };
                 if order.is_confined() && self.speaks < VERSION_OF_CELLS {
                     tracing::error!(

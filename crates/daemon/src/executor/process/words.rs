@@ -25,9 +25,11 @@ use shoal_protocols::node::{Exit, Task, Usage};
 use crate::cell::{Secret, Walls};
 
 /// The language spoken here.
-pub(super) const VERSION: u16 = 2;
+pub(super) const VERSION: u16 = 3;
 /// The first that knows of cells: an older supervisor would run every task without.
 pub(super) const VERSION_OF_CELLS: u16 = 2;
+/// The first that has a task wait for another: an older supervisor would start it at once.
+pub(super) const VERSION_OF_LINES: u16 = 3;
 /// The oldest that is still understood: who speaks an older one is not spoken to.
 pub(super) const VERSION_LEAST: u16 = 1;
 /// The most bytes of a payload: a job's script, arguments and environment with the names of all its nodes are smaller.
@@ -124,6 +126,9 @@ pub(super) struct Order {
     /// What it may know and nobody else.
     #[n(17)]
     pub secrets: Option<Vec<Secret>>,
+    /// It starts when this task has ended, and has what that one had.
+    #[n(18)]
+    pub behind: Option<Task>,
 }
 
 impl Order {
@@ -326,6 +331,7 @@ mod tests {
             walls: Some(Box::new(Walls { read: vec!["/data".to_owned()], ..Walls::default() })),
             image: Some("/srv/image".to_owned()),
             secrets: Some(vec![Secret { name: "token".to_owned(), value: vec![0, 255] }]),
+            behind: Some(Task { epoch: Epoch(2), ..TASK }),
         };
         let hello = Hello { version: VERSION };
         [Request::Hello(hello), Request::Start(Box::new(order)), Request::Adopt(TASK), Request::Stop(TASK)]

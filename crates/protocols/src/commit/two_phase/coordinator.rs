@@ -68,12 +68,12 @@ impl<A, B> Attempt<A, B> {
 
 impl<A: Amount, B: Brief> TwoPhase<A, B> {
     pub(super) fn propose(&mut self, proposal: Proposal<A, B>, ctx: &mut Ctx<'_, Self>) {
-        let Proposal { job, start, span, shares, leave_by, brief } = proposal;
+        let Proposal { job, start, span, shares, after, leave_by, brief } = proposal;
         assert!(!shares.is_empty() && shares.len() <= NODES_MAX, "a placement has 1 to {NODES_MAX} nodes");
         let (nodes, amounts): (Vec<NodeId>, Vec<A>) = shares.into_iter().unzip();
         let coordinated = self.coordinated.entry(job).or_insert_with(|| Box::new(Coordinated::new(job)));
         assert!(coordinated.attempt.is_none(), "one attempt at a time: {job:?}");
-        let epoch = coordinated.tenure.last.next();
+        let epoch = coordinated.tenure.last.max(after).next();
         let placement = Placement { epoch, start, span, nodes };
         coordinated.tenure.last = epoch;
         coordinated.tenure.asked.clone_from(&placement.nodes);

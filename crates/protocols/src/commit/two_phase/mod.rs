@@ -120,6 +120,8 @@ pub struct Proposal<A, B> {
     pub span: Span,
     /// Where, by rank, and what it takes there.
     pub shares: Vec<(NodeId, A)>,
+    /// Placements up to this number are known elsewhere: those of the job are numbered on from there.
+    pub after: Epoch,
     /// By when all nodes of the old placement must have let go, because the job must never run twice. The new one stands
     /// only after that; if they do not in time, neither stands.
     pub leave_by: Option<Time>,
@@ -293,6 +295,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     /// Where a job that this node coordinates is placed.
     pub fn placement(&self, job: JobId) -> Option<&Placement> {
         self.coordinated.get(&job)?.tenure.placed.as_ref()
+    }
+
+    /// The number of the last placement of a job that this node coordinates, or of what was to be one.
+    pub fn last_epoch(&self, job: JobId) -> Epoch {
+        self.coordinated.get(&job).map(|coordinated| coordinated.tenure.last).unwrap_or_default()
     }
 
     /// Whether an attempt at placing the job is under way.

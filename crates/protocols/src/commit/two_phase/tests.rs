@@ -43,6 +43,7 @@ fn propose(world: &mut World<Commit>, node: NodeId, leave_by: Time) {
         start: START,
         span: Span::from_hours(1),
         shares: vec![(node, 1)],
+        after: Epoch(0),
         leave_by: Some(leave_by),
         brief: Shared::new(Named("one")),
     };

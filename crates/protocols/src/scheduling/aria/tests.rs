@@ -40,7 +40,7 @@ fn tell(world: &mut World<Node>, from: NodeId, message: Message) {
 }
 
 fn assign(world: &mut World<Node>, job: &Shared<Envelope>, epoch: u32) {
-    let brief = Shared::new(Brief { envelope: job.clone(), nodes: vec![ME], index: None });
+    let brief = Shared::new(Brief { envelope: job.clone(), nodes: vec![ME], index: None, riders: None });
     let (job, epoch, limit) = (job.id(), Epoch(epoch), Span::from_mins(5));
     tell(world, OWNER, Message::Assign { job, epoch, brief, limit });
 }
@@ -216,7 +216,12 @@ fn word() -> impl Strategy<Value = (NodeId, Message)> {
         }),
         (number(), epoch(), span(), node()).prop_map(|(envelope, epoch, limit, node)| {
             let (job, nodes) = (envelope.id(), vec![if node.0 > 2 { node } else { ME }]);
-            Message::Assign { job, epoch, brief: Shared::new(Brief { envelope, nodes, index: None }), limit }
+            Message::Assign {
+                job,
+                epoch,
+                brief: Shared::new(Brief { envelope, nodes, index: None, riders: None }),
+                limit,
+            }
         }),
         (number(), epoch(), any::<u32>()).prop_map(|(job, epoch, token)| {
             Message::Assigned { job: job.id(), epoch, token, start: Time::NEVER }
@@ -282,7 +287,7 @@ fn words_weigh_what_the_paper_says() {
     let (job, epoch, cost) = (envelope(1).id(), Epoch(1), Cost(1));
     let needs = Needs::new(Resources::cores(1), Span::from_mins(5));
     let ask = Shared::new(Ask { from: OWNER, job, round: 1, needs, priority: 0, cost: None });
-    let brief = Shared::new(Brief { envelope: envelope(1), nodes: vec![ME], index: None });
+    let brief = Shared::new(Brief { envelope: envelope(1), nodes: vec![ME], index: None, riders: None });
     let weights = [
         Message::Request(ask.clone(), 1),
         Message::Inform(ask, 1),

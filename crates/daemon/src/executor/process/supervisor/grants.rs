@@ -185,6 +185,7 @@ mod tests {
             walls: None,
             image: None,
             secrets: None,
+            behind: None,
         }
     }
 

@@ -29,6 +29,7 @@ use super::super::words::{Answer, Ended, Order, Request};
 use super::grants::{Grant, Grants};
 use super::groups::Groups;
 use super::ledger::Ledger;
+use super::lines::{Lines, Waiting};
 use super::reaper::{self, Reaper};
 use super::spawner::{Failed, Spawned, Spawner};
 use super::{Event, TASKS_MAX, ended, output, survey, system};
@@ -56,6 +57,8 @@ pub(super) struct Keeper {
     left: Vec<Task>,
     daemons: BTreeMap<u64, bounded::Sender<Answer>>,
     tasks: BTreeMap<Task, Running>,
+    /// Orders that wait for others to end, and who is told of them.
+    lines: Lines,
     /// The first process of each task, until it is reaped.
     leaders: BTreeMap<Pid, Task>,
     /// The process group of each task.
@@ -130,6 +133,7 @@ impl Keeper {
             left: Vec::new(),
             daemons: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            lines: Lines::default(),
             leaders: BTreeMap::new(),
             groups: BTreeMap::new(),
             alarms: BTreeSet::new(),
@@ -176,7 +180,13 @@ impl Keeper {
             Event::Gone(daemon) => drop(self.daemons.remove(&daemon)),
             Event::Said(daemon, Request::Start(order)) => self.on_start(daemon, *order)?,
             Event::Said(daemon, Request::Adopt(task)) => self.on_adopt(daemon, task),
-            Event::Said(_, Request::Stop(task)) => self.stop(task, Exit::Stopped),
+            Event::Said(_, Request::Stop(task)) => match self.lines.take_out(task) {
+                Some(waiting) => {
+                    let reason = Some("its turn had not come".to_owned());
+                    self.note(waiting.asker, ended(task, Exit::Stopped, reason))?;
+                }
+                None => self.stop(task, Exit::Stopped),
+            },
             Event::Said(_, Request::Hello(_)) | Event::Spawned => {}
             Event::Reap => self.reaper.has_spoken(),
             Event::Full(task) => self.on_full(task),
@@ -209,17 +219,45 @@ impl Keeper {
             self.reaper.wait();
         }
         let idle = self.tasks.is_empty() && self.daemons.is_empty();
+        debug_assert!(
+            !self.tasks.is_empty() || self.lines.len() == 0,
+            "whoever waits, waits for one that runs"
+        );
         self.idle_since = if idle { self.idle_since.or_else(|| Some(Instant::now())) } else { None };
         Ok(())
     }
 
     fn on_start(&mut self, daemon: u64, order: Order) -> Result<(), store::Error> {
         let task = order.task;
-        if self.ledger.get(task).is_some() {
+        if self.ledger.get(task).is_some() || self.lines.contains(task) {
             // Never a second time: the daemon asks again after a broken connection, or in error.
             self.on_adopt(daemon, task);
             return Ok(());
         }
+        match order.behind {
+            Some(_) if self.lines.len() >= TASKS_MAX => {
+                let reason = Some(format!("{TASKS_MAX} tasks wait here already"));
+                return self.note(daemon, ended(task, Exit::NotStarted, reason));
+            }
+            Some(before) if self.tasks.contains_key(&before) || self.lines.contains(before) => {
+                self.lines.push(before, Waiting { asker: daemon, since: Instant::now(), order });
+                return Ok(());
+            }
+            // It has ended: there is nothing to wait for.
+            Some(before) if self.ledger.get(before).is_some() => {}
+            // Started now, it would run beside those that it was to run after.
+            Some(_) => {
+                let reason = Some("it was to follow a task that is not known here".to_owned());
+                return self.note(daemon, ended(task, Exit::NotStarted, reason));
+            }
+            None => {}
+        }
+        self.begin(daemon, order)
+    }
+
+    /// Starts a task whose turn has come.
+    fn begin(&mut self, daemon: u64, order: Order) -> Result<(), store::Error> {
+        let task = order.task;
         self.ledger.begin(task)?;
         let refused = match (self.tasks.len() < TASKS_MAX, order.limit > Span::ZERO) {
             (true, true) => None,
@@ -257,6 +295,9 @@ impl Keeper {
     }
 
     fn on_adopt(&mut self, daemon: u64, task: Task) {
+        if self.lines.adopt(task, daemon) {
+            return;
+        }
         match (self.tasks.get_mut(&task), self.ledger.get(task)) {
             (Some(running), _) => running.asker = daemon,
             (None, Some(Some(ended))) => self.news.push((daemon, ended.clone())),
@@ -463,7 +504,20 @@ impl Keeper {
         }
         output::finish(&self.layout.attempt(task), running.output_max, &mut running.dropped);
         [ended.stdout_dropped, ended.stderr_dropped] = running.dropped;
-        self.note(running.asker, ended)
+        self.note(running.asker, ended)?;
+        self.call_next(task)
+    }
+
+    /// A task has ended: whoever waits for that has its turn.
+    fn call_next(&mut self, before: Task) -> Result<(), store::Error> {
+        let Some(Waiting { asker, since, mut order }) = self.lines.next_after(before) else { return Ok(()) };
+        // Its time is over when it would have been without the wait.
+        let waited = Span::from_micros(u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX));
+        order.limit = order.limit.saturating_sub(waited);
+        let task = order.task;
+        self.begin(asker, order)?;
+        // It may have been refused.
+        if !self.tasks.contains_key(&task) { self.call_next(task) } else { Ok(()) }
     }
 
     fn note(&mut self, daemon: u64, ended: Ended) -> Result<(), store::Error> {

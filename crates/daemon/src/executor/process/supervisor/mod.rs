@@ -10,6 +10,7 @@
 //!                           groups   control groups of tasks, where there are any
 //!                           confine  cells of tasks that are not trusted
 //!                           survey   a thread that looks how much room those take on disk
+//!                           lines    orders that wait for a task to end
 //!                           ledger   what must survive all of this
 //! ```
 //!
@@ -31,6 +32,7 @@ mod grants;
 mod groups;
 mod keeper;
 mod ledger;
+mod lines;
 mod output;
 mod reaper;
 mod rubbish;

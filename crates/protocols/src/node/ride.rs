@@ -1,0 +1,260 @@
+//! The run node's side of a train: its tasks share one reservation, which is free when the last of them has ended.
+//!
+//! The driver starts each task behind the one before, so that nothing is asked between them. Tasks that ride have no
+//! records of their own: what was promised to their leader names them, and what has become of them the driver knows. Only
+//! an end that its owner is slow to hear is saved. The leader's end is told after theirs.
+
+use shoal_model::{Epoch, JobId, NodeId, Rank, Time};
+
+use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer};
+use super::runner::{Running, TaskState};
+use super::train::RIDES_MOST;
+use super::{Node, Work};
+use crate::protocol::Ctx;
+use crate::shared::Shared;
+
+/// Whether a task shares its reservation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Seat {
+    /// It has it for itself.
+    #[default]
+    Alone,
+    /// It is its own, and these run in it afterwards; so many of them have not ended.
+    Leads { riders: Box<[Task]>, open: usize },
+    /// It is this task's. Whether it has begun, and whether its end is on disk.
+    Rides { leader: Task, begun: bool, saved: bool },
+}
+
+impl Seat {
+    /// Whether others have not ended that run in its reservation.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Seat::Leads { open, .. } if *open > 0)
+    }
+
+    fn leader(&self) -> Option<Task> {
+        match self {
+            Seat::Rides { leader, .. } => Some(*leader),
+            Seat::Alone | Seat::Leads { .. } => None,
+        }
+    }
+}
+
+/// The tasks that ride with one.
+fn riders(task: Task, brief: &Brief) -> impl Iterator<Item = (u32, Task)> {
+    let array = brief.envelope.id();
+    let indexes = brief.riders.iter().flatten();
+    indexes.map(move |&index| (index, Task { job: array.of_index(index), ..task }))
+}
+
+impl Work {
+    /// Notes who rides with a task that has begun.
+    fn seat(&mut self, task: Task, brief: &Brief, owner: NodeId) {
+        let mut open = 0;
+        let mut all = Vec::new();
+        for (_, rider) in riders(task, brief) {
+            let seat = Seat::Rides { leader: task, begun: false, saved: false };
+            let running = self.tasks.entry(rider).or_insert_with(|| Running::riding(owner, seat));
+            // Of one whose end was saved that is all that is known.
+            if let TaskState::Ended(_) = running.state {
+                running.seat = Seat::Rides { leader: task, begun: true, saved: true };
+            } else {
+                open += 1;
+            }
+            all.push(rider);
+        }
+        if let Some(running) = self.tasks.get_mut(&task).filter(|_| !all.is_empty()) {
+            running.seat = Seat::Leads { riders: all.into(), open };
+        }
+    }
+
+    /// The task that is next after one, if there is one that has not begun.
+    fn next_after(&self, task: Task) -> Option<Task> {
+        let leader = self.tasks.get(&task)?.seat.leader().unwrap_or(task);
+        let Seat::Leads { riders, .. } = &self.tasks.get(&leader)?.seat else { return None };
+        let waits = |rider: &&Task| {
+            let running = self.tasks.get(rider);
+            running.is_some_and(|running| {
+                running.state == TaskState::Running
+                    && matches!(running.seat, Seat::Rides { begun: false, .. })
+            })
+        };
+        riders.iter().find(waits).copied()
+    }
+
+    /// One that rode with a task does no longer; says whether it was the last, and the task itself has ended.
+    fn leave_seat(&mut self, leader: Task) -> bool {
+        let Some(running) = self.tasks.get_mut(&leader) else { return false };
+        if let Seat::Leads { open, .. } = &mut running.seat {
+            *open = open.saturating_sub(1);
+            return *open == 0 && matches!(running.state, TaskState::Ended(_));
+        }
+        false
+    }
+
+    fn restore_seats(&mut self) {
+        let mut leaders = Vec::new();
+        // Of one that waits for its time nobody has begun.
+        let begun = self.tasks.iter().filter(|(_, running)| running.state != TaskState::Waiting);
+        for (&task, running) in begun {
+            let lock = self.commit.lock(task.job, task.epoch).and_then(|(lock, _)| lock.brief.as_ref());
+            if let Some(brief) = lock.filter(|brief| brief.riders.is_some()) {
+                leaders.push((task, brief.clone(), running.owner()));
+            }
+        }
+        for (task, brief, owner) in leaders {
+            self.seat(task, &brief, owner);
+        }
+    }
+}
+
+impl Node {
+    /// Has those that ride with a task start after it, each behind the one before.
+    pub(super) fn start_riders(
+        &mut self,
+        task: Task,
+        brief: &Shared<Brief>,
+        stop_at: Time,
+        short: bool,
+        ctx: &mut Ctx<'_, Node>,
+    ) {
+        let Some(work) = &mut self.work else { return };
+        let Some(owner) = work.tasks.get(&task).map(Running::owner) else { return };
+        work.seat(task, brief, owner);
+        let mut behind = task;
+        for (index, rider) in riders(task, brief) {
+            let Brief { envelope, nodes, .. } = &**brief;
+            let (envelope, nodes) = (envelope.clone(), nodes.clone());
+            let brief = Shared::new(Brief { envelope, nodes, index: Some(index), riders: None });
+            ctx.act(Action::Start { task: rider, brief, stop_at, short, behind: Some(behind) });
+            behind = rider;
+        }
+        if behind != task {
+            ctx.wake_after(RIDES_MOST, Timer::Trim(task));
+        }
+    }
+
+    /// Finds the trains of an earlier life again. Which of them run and which wait shows as the others are heard to have
+    /// ended.
+    pub(super) fn boot_seats(&mut self, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        work.restore_seats();
+        let shared = work.tasks.iter().filter(|(_, running)| running.seat.is_shared());
+        let leaders: Vec<(Task, TaskState)> = shared.map(|(&task, running)| (task, running.state)).collect();
+        for (task, state) in leaders {
+            ctx.wake_after(RIDES_MOST, Timer::Trim(task));
+            if matches!(state, TaskState::Ended(_)) {
+                self.begin_next(task, ctx);
+            }
+        }
+    }
+
+    /// A task has ended: the next of its train begins.
+    pub(super) fn begin_next(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        if let Some(Running { state, seat: Seat::Rides { begun, .. }, .. }) = work.tasks.get_mut(&task) {
+            // One that was taken out of the line has let nobody wait.
+            if *state == TaskState::Stopping && !*begun {
+                return;
+            }
+            *begun = true;
+        }
+        let Some(next) = work.next_after(task) else { return };
+        let Some(running) = work.tasks.get_mut(&next) else { return };
+        if let Seat::Rides { begun, .. } = &mut running.seat {
+            *begun = true;
+        }
+        ctx.send(running.owner(), Message::Job(JobMessage::Started(next, ctx.now)));
+    }
+
+    /// Those that have not begun by now get off: one before them is slow.
+    pub(super) fn on_trim(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
+        while let Some(rider) = self.work.as_ref().and_then(|work| work.next_after(task)) {
+            ctx.act(Action::Stop(rider));
+            self.settle_rider(rider, task, Exit::NotStarted, ctx);
+        }
+    }
+
+    /// The same as settling a task, of one that rides; false if it does not.
+    pub(super) fn settle_riding(&mut self, task: Task, exit: Exit, ctx: &mut Ctx<'_, Node>) -> bool {
+        let leader = self.work.as_ref().and_then(|work| work.tasks.get(&task)?.seat.leader());
+        if let Some(leader) = leader {
+            self.settle_rider(task, leader, exit, ctx);
+        }
+        leader.is_some()
+    }
+
+    fn settle_rider(&mut self, task: Task, leader: Task, exit: Exit, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        let Some(running) = work.tasks.get_mut(&task) else { return };
+        running.state = TaskState::Ended(exit);
+        self.on_tell(task, 0, ctx);
+        self.leave_train(leader, ctx);
+    }
+
+    /// A task that rode with another has left the machine.
+    fn leave_train(&mut self, leader: Task, ctx: &mut Ctx<'_, Node>) {
+        if self.work.as_mut().is_some_and(|work| work.leave_seat(leader)) {
+            self.close(leader, ctx);
+        }
+    }
+
+    /// A task that was being stopped has ended; says whether it rode with another.
+    pub(super) fn vacate_seat(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) -> bool {
+        let leader = self.work.as_ref().and_then(|work| work.tasks.get(&task)?.seat.leader());
+        if let Some(leader) = leader {
+            self.drop_task(task);
+            self.leave_train(leader, ctx);
+        }
+        leader.is_some()
+    }
+
+    /// An end that its owner has not heard of at once is saved.
+    pub(super) fn save_end(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
+        let Some(running) = self.work.as_mut().and_then(|work| work.tasks.get_mut(&task)) else { return };
+        let (owner, state) = (running.owner(), running.state);
+        if let Seat::Rides { saved: saved @ false, .. } = &mut running.seat
+            && let TaskState::Ended(exit) = state
+        {
+            *saved = true;
+            ctx.save(Record::Task(task, owner, Some(exit)));
+        }
+    }
+
+    /// Erases what is on disk of a task.
+    pub(super) fn erase_task(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
+        let seat = self.work.as_ref().and_then(|work| Some(&work.tasks.get(&task)?.seat));
+        if !matches!(seat, Some(Seat::Rides { saved: false, .. })) {
+            ctx.erase(Key::Task(task));
+        }
+    }
+
+    /// The tasks that run in the place of a job.
+    pub(super) fn train_of(&self, job: JobId, epoch: Epoch) -> Vec<Task> {
+        let Some(work) = &self.work else { return Vec::new() };
+        let all = Task { job, epoch, rank: Rank(0) }..=Task { job, epoch, rank: Rank(u32::MAX) };
+        let Some((&task, running)) = work.tasks.range(all).next() else { return Vec::new() };
+        let riders = match &running.seat {
+            Seat::Leads { riders, .. } => &riders[..],
+            Seat::Alone | Seat::Rides { .. } => &[],
+        };
+        // The last first: none begins because the one before it is stopped.
+        riders.iter().rev().copied().chain([task]).collect()
+    }
+
+    /// The owner takes a job back that rides with another.
+    pub(super) fn release_rider(&mut self, from: NodeId, job: JobId, upto: Epoch, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        let task = Task { job, epoch: upto, rank: Rank(0) };
+        let Some(running) = work.tasks.get_mut(&task) else { return };
+        if running.owner() == from && running.state == TaskState::Running && running.seat.leader().is_some() {
+            running.state = TaskState::Stopping;
+            ctx.act(Action::Stop(task));
+        }
+    }
+
+    /// Whether a task may run here: one that rides, if its leader may.
+    pub(super) fn is_wanted_with(&self, task: Task) -> bool {
+        let leader = self.work.as_ref().and_then(|work| work.tasks.get(&task)?.seat.leader());
+        self.is_wanted_here(leader.unwrap_or(task))
+    }
+}
