@@ -1,4 +1,5 @@
-//! Whom the core is told of: those that were known before, whoever is connected from then on, and how far they are.
+//! Whom the core is told of: those that were known before, whoever is connected from then on, how far they are, and who
+//! is gone.
 //!
 //! Gossip alone takes a few cycles to make nodes known to each other. A small grid that has just been started would
 //! have too few nodes for a wide job meanwhile.
@@ -10,7 +11,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::inbox::{Mailbox, Refused};
-use crate::network::quic::{self, Event};
+use crate::network::quic::{self, Event, Reason};
 
 /// Nodes of a former life that are met again, at most.
 const KNOWN_MAX: usize = 20;
@@ -62,7 +63,7 @@ impl Acquaintance {
         meets.then(|| Command::Meet(known.into())).into_iter().chain(joins).collect()
     }
 
-    /// Tells of whoever is connected and how far they are, until the node stops. Who finds no room in the view is not taken
+    /// Tells of whoever is connected, how far they are and who is gone, until the node stops. Who finds no room in the view is not taken
     /// into it.
     pub async fn meet_others(self, mailbox: Mailbox<Node>, mut events: Receiver<Event>) {
         loop {
@@ -85,6 +86,14 @@ impl Acquaintance {
             (Event::Connected(node), Acquaintance::Views) => Some(Command::Meet([node].into())),
             (Event::Connected(node), Acquaintance::Links) => Some(Command::Join(node)),
             (Event::Measured { node, round_trip }, _) => Some(Command::Measured(node, round_trip)),
+            // A job that asks who does not answer waits for nothing, and gossip may get round to it in a quarter of an hour.
+            // Links and places have heartbeats of their own.
+            (
+                Event::Parted { node, reason: Reason::Leaving }
+                | Event::Lost { node, .. }
+                | Event::Unreachable { node, .. },
+                Acquaintance::Views,
+            ) => Some(Command::Gone(node)),
             (Event::Connected(_), Acquaintance::Places)
             | (
                 Event::Parted { .. }
@@ -129,5 +138,23 @@ mod tests {
         assert_eq!(came(Acquaintance::Views), Some(Command::Meet([NodeId(4)].into())));
         assert_eq!(came(Acquaintance::Links), Some(Command::Join(NodeId(4))));
         assert_eq!(came(Acquaintance::Places), None, "a place is taken once");
+    }
+
+    #[test]
+    fn who_is_gone_is_no_neighbour_where_views_are_kept_and_who_is_only_quiet_stays_one() {
+        let (node, why) = (NodeId(4), String::new());
+        let gone = [
+            Event::Parted { node, reason: Reason::Leaving },
+            Event::Lost { node, why: why.clone() },
+            Event::Unreachable { node, why },
+        ];
+        for event in gone {
+            assert_eq!(Acquaintance::Views.told_of(event.clone()), Some(Command::Gone(node)));
+            assert_eq!(Acquaintance::Links.told_of(event.clone()), None);
+            assert_eq!(Acquaintance::Places.told_of(event), None);
+        }
+        for reason in [Reason::Idle, Reason::Spare] {
+            assert_eq!(Acquaintance::Views.told_of(Event::Parted { node, reason }), None);
+        }
     }
 }

@@ -13,6 +13,10 @@ use super::{Settings, SettingsError};
 /// The recipe of a grid whose maker does not say.
 pub const RECIPE_DEFAULT: &str = "sample";
 
+/// Periods that a node lets pass between two shuffles while nothing changes around it: a shuffle in a minute. Most are
+/// with somebody to whom no connection is open, and to make one costs more than all else that an idle node says.
+const RESTS: u8 = 5;
+
 /// What a node is asked for, where somebody says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
@@ -117,7 +121,20 @@ impl GridSettings {
             }
             (_, None) => {}
         }
-        Ok(Planning { recipe, overlay })
+        Ok(Planning { recipe, overlay }.restful())
+    }
+}
+
+impl Planning {
+    /// Gossips as rarely as a node may around which nothing changes.
+    fn restful(mut self) -> Planning {
+        if let overlay::Config::Cyclon(cyclon) = &mut self.overlay {
+            cyclon.rests = RESTS;
+        }
+        if let Recipe::Proactive(proactive) = &mut self.recipe {
+            proactive.helpers.random.rests = RESTS;
+        }
+        self
     }
 }
 
@@ -186,6 +203,17 @@ mod tests {
         }
         assert!(told(wish("", "cylcon", "").check()).contains("expected cyclon or blatant-s or can"));
         assert!(told(wish("", "can", "").grid()).contains("sample"), "a grid that is made here has a recipe");
+    }
+
+    #[test]
+    fn every_cyclon_of_a_real_node_rests() {
+        for recipe in Recipe::NAMES {
+            let planning = wish(recipe, "", "").grid().unwrap().planning(&Wish::default()).unwrap();
+            assert!(planning.overlay.as_cyclon().is_none_or(|cyclon| cyclon.rests > 0), "{recipe}");
+            if let Recipe::Proactive(proactive) = planning.recipe {
+                assert!(proactive.helpers.random.rests > 0);
+            }
+        }
     }
 
     #[test]

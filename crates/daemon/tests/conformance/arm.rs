@@ -90,7 +90,7 @@ pub fn configuration(node: NodeId) -> Config {
         ..Default::default()
     });
     Config {
-        overlay: cyclon::Config { cache: 8, shuffle: 4, walk: 3, period_ms: 2_000 }.into(),
+        overlay: cyclon::Config { cache: 8, shuffle: 4, walk: 3, period_ms: 2_000, rests: 0 }.into(),
         work: Some(Box::new(config::Work {
             machine: machine(node),
             recipe,

@@ -69,7 +69,7 @@ fn spawn(me: NodeId, switchboard: &Switchboard<Node>, reports: &Diary) -> Runnin
     let driver = Driver::new(Setup {
         me,
         config: Config {
-            overlay: cyclon::Config { cache: 5, shuffle: 3, walk: 3, period_ms: 20 }.into(),
+            overlay: cyclon::Config { cache: 5, shuffle: 3, walk: 3, period_ms: 20, rests: 0 }.into(),
             ..Config::default()
         },
         records: vec![],

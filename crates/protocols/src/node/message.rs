@@ -234,6 +234,8 @@ pub enum Command {
     Meet(Box<[NodeId]>),
     /// A word to this node and back took so long: measured by the driver, without what the two cores take for it.
     Measured(NodeId, Span),
+    /// This node cannot be reached, or has said that it stops: others are neighbours instead, where that is a choice.
+    Gone(NodeId),
     /// Take this place in a CAN; with another overlay there are none.
     Settle(Box<can::Place>),
     /// Run this job. Submitting it again is the same job. The jobs that it waits for are this node's.

@@ -153,6 +153,10 @@ impl Protocol for Node {
             Input::Command(Command::Measured(node, round_trip)) => {
                 self.tell_proactive(|proactive, _, _| proactive.measured(node, round_trip), ctx);
             }
+            Input::Command(Command::Gone(node)) => {
+                self.on_silent(node, ctx);
+                self.tell_proactive(|proactive, _, _| proactive.gone(node), ctx);
+            }
             Input::Command(Command::Settle(place)) => self.take_place(*place, ctx),
             Input::Command(Command::Submit(envelope)) => self.submit(envelope, &[], ctx),
             Input::Command(Command::SubmitAfter(envelope, after)) => self.submit(envelope, &after, ctx),

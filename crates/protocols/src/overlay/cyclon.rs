@@ -15,7 +15,9 @@
 //! entry that was sent away can be replaced by any exchange that ends in the meantime, but only once, and goes to a
 //! second node only for want of others; a node that was not welcomed, or whose cache has run empty, joins again; while
 //! there is room in the cache, a partner that has answered keeps its place, and the introducer is asked now and then.
-//! With a period of 0 nothing is ever shuffled: the graph that [`Command::Meet`] drew stays as it is (*static*).
+//! With a period of 0 nothing is ever shuffled: the graph that [`Command::Meet`] drew stays as it is (*static*). Where a
+//! node may [rest](Config::rests), it shuffles at ever longer intervals while nobody comes and nobody falls silent around
+//! it, and at once as often as before when somebody does.
 
 mod cache;
 mod config;
@@ -59,6 +61,9 @@ pub struct Entry<X = ()> {
 
 /// Of so many shuffles of a node whose cache is not full, one is with its introducer.
 const WAY_BACK_EVERY: u32 = 16;
+
+/// After so many shuffles more without a change a node begins to rest, longer from one to the next.
+const AWAKE: u8 = 3;
 
 /// What an entry is accounted for on the wire: id, age and a signed address record.
 const ENTRY_BYTES: u64 = 64;
@@ -167,6 +172,10 @@ pub struct Cyclon<X = ()> {
     /// Whom this node awaits an answer from.
     partner: Option<NodeId>,
     holders: Holders,
+    /// Periods to let pass before the next shuffle.
+    rest: u8,
+    /// Shuffles since something has changed around this node.
+    calm: u8,
 }
 
 impl<X: Payload> Layer for Cyclon<X> {
@@ -192,6 +201,8 @@ impl<X: Payload> Protocol for Cyclon<X> {
             lent: 0,
             partner: None,
             holders: Holders::default(),
+            rest: 0,
+            calm: 0,
         }
     }
 
@@ -206,6 +217,7 @@ impl<X: Payload> Protocol for Cyclon<X> {
             Input::Command(Command::Join(introducer)) => {
                 self.introducer = Some(introducer);
                 self.unwelcomed = true;
+                self.stir();
                 self.ask_for_entry(ctx);
             }
             Input::Command(Command::Meet(nodes)) => {
@@ -221,6 +233,7 @@ impl<X: Payload> Protocol for Cyclon<X> {
                 Message::Walk { newcomer, steps } => self.on_walk(newcomer, steps, ctx),
                 Message::Welcome(entry) => {
                     self.unwelcomed = false;
+                    self.stir();
                     self.merge(&[entry], 0, ctx);
                 }
                 Message::Held(by) => self.holders.count(i32::from(by)),
@@ -281,7 +294,13 @@ impl<X: Payload> Cyclon<X> {
     pub fn forget(&mut self, node: NodeId) {
         if let Some(slot) = self.cache.find(node) {
             self.clear(slot);
+            self.stir();
         }
+    }
+
+    /// Something has changed around this node: it shuffles in every period for a while.
+    fn stir(&mut self) {
+        (self.rest, self.calm) = (0, 0);
     }
 
     /// Step 1 to 3 of the enhanced shuffle.
@@ -292,17 +311,26 @@ impl<X: Payload> Cyclon<X> {
             // Nobody took our entry.
             self.holders.count(-1);
             ctx.report(Event::Silent(silent));
+            self.stir();
         }
+        if self.rest > 0 {
+            self.rest -= 1;
+            return;
+        }
+        let doubled = self.calm.saturating_sub(AWAKE).min(7);
+        self.rest = ((1 << doubled) - 1).min(self.config.rests);
+        self.calm = self.calm.saturating_add(1);
         self.cache.grow_older();
         let oldest = self.cache.oldest();
         if self.unwelcomed || oldest.is_none() {
+            self.stir();
             self.ask_for_entry(ctx);
         }
         let Some(oldest) = oldest else { return };
         let partner = match self.way_back(ctx.chance) {
             Some(introducer) => {
-                if self.cache.contains(introducer) {
-                    self.forget(introducer);
+                if let Some(slot) = self.cache.find(introducer) {
+                    self.clear(slot);
                 } else {
                     // It will think that we had it in our cache.
                     self.holders.held(introducer, 1, ctx);
@@ -341,7 +369,6 @@ impl<X: Payload> Cyclon<X> {
     fn on_reply(&mut self, from: NodeId, entries: Box<[Entry<X>]>, ctx: &mut Ctx<'_, Self>) {
         // A late or doubled answer finds its exchange closed.
         if self.partner == Some(from) {
-            self.partner = None;
             let lent = std::mem::take(&mut self.lent);
             self.merge(&entries, lent, ctx);
             // Where there is room for everybody, whoever has just answered need not make any.
@@ -349,6 +376,7 @@ impl<X: Payload> Cyclon<X> {
                 self.holders.held(from, 1, ctx);
                 self.merge(&[Entry { node: from, age: 0, payload: X::default() }], 0, ctx);
             }
+            self.partner = None;
         }
     }
 
@@ -383,11 +411,13 @@ impl<X: Payload> Cyclon<X> {
             self.holders.count(1);
             ctx.send(newcomer.node, welcome(self.own_entry()));
         } else if let Some(slot) = bits(self.cache.empty()).next() {
+            self.stir();
             self.cache.put(slot, newcomer.clone());
             self.holders.held(newcomer.node, 1, ctx);
             self.holders.count(1);
             ctx.send(newcomer.node, welcome(self.own_entry()));
         } else {
+            self.stir();
             let slot = ctx.chance.random_range(0..self.cache.len());
             let moved = self.cache.entry(slot);
             if self.lent & 1 << slot != 0 {
@@ -411,7 +441,10 @@ impl<X: Payload> Cyclon<X> {
         let me = self.cache.me();
         // A slot that another exchange has already filled anew is no longer ours to give.
         let mut given = given & self.cache.full();
-        let Cyclon { cache, lent, holders, .. } = self;
+        // Where there is room for everybody, besides the place of an open exchange, whoever is new is new to the grid.
+        let roomy = self.degree() + 1 < self.cache.len();
+        let mut news = false;
+        let Cyclon { cache, lent, holders, partner, .. } = self;
         let mut cache = cache.open();
         for entry in entries.iter().take(CACHE_MAX) {
             let empty = cache.empty();
@@ -428,11 +461,15 @@ impl<X: Payload> Cyclon<X> {
                 holders.held(cache.node(slot), 1, ctx);
             }
             cache.put(slot, entry.clone());
+            news |= roomy && *partner != Some(entry.node);
         }
         if holders.are_counted() {
             for slot in bits(given) {
                 holders.held(cache.node(slot), 1, ctx);
             }
+        }
+        if news {
+            self.stir();
         }
     }
 

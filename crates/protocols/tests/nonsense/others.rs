@@ -30,6 +30,7 @@ pub fn word_of_criteria() -> impl Strategy<Value = Word> {
         2 => (node(), proactive_message())
             .prop_map(|(from, message)| Word::Says(from, Message::Proactive(message))),
         1 => (node(), span()).prop_map(|(node, span)| Word::Asks(Command::Measured(node, span))),
+        1 => node().prop_map(|node| Word::Asks(Command::Gone(node))),
         3 => word(),
     ]
 }
@@ -38,6 +39,7 @@ pub fn word_of_criteria() -> impl Strategy<Value = Word> {
 pub fn word_of_ants() -> impl Strategy<Value = Word> {
     prop_oneof![
         2 => (node(), ant()).prop_map(|(from, ant)| Word::Says(from, Message::BlatantS(ant))),
+        1 => node().prop_map(|node| Word::Asks(Command::Gone(node))),
         3 => word_of_queues(),
     ]
 }

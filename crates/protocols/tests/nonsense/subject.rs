@@ -75,7 +75,7 @@ impl Out<Node> for Hands {
 
 impl Subject {
     pub fn new(recipe: config::Recipe) -> Subject {
-        let cyclon = cyclon::Config { cache: CACHE, shuffle: 4, walk: 3, period_ms: 10_000 };
+        let cyclon = cyclon::Config { cache: CACHE, shuffle: 4, walk: 3, period_ms: 10_000, rests: 0 };
         Subject::over(cyclon.into(), recipe)
     }
 

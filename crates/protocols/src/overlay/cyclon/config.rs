@@ -17,11 +17,19 @@ pub struct Config {
     pub walk: u8,
     /// The time between two shuffles of one node (ΔT), in milliseconds; 0 for never: a static overlay.
     pub period_ms: u32,
+    /// Periods that a node lets pass between two shuffles while nothing changes around it, at most; 0 there.
+    #[serde(skip_serializing_if = "is_none")]
+    pub rests: u8,
+}
+
+/// Who never rests need not say so: what is written of a run stays what it was.
+fn is_none(rests: &u8) -> bool {
+    *rests == 0
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { cache: 20, shuffle: 8, walk: 4, period_ms: 10_000 }
+        Config { cache: 20, shuffle: 8, walk: 4, period_ms: 10_000, rests: 0 }
     }
 }
 

@@ -173,6 +173,11 @@ impl Proactive {
         self.helpers.measured(node, round_trip);
     }
 
+    /// A node cannot be reached: the helper overlays do without it.
+    pub fn gone(&mut self, node: NodeId) {
+        self.helpers.forget(node);
+    }
+
     /// Silence in the helper overlays is theirs to mend.
     fn tell_helpers(&mut self, input: Input<Helpers>, ctx: &mut Ctx<'_, Proactive>) {
         let _silent = ctx.layer(|ctx| self.helpers.handle(input, ctx));
