@@ -12,19 +12,37 @@ use crate::station::{Station, event, eventually, settings};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn node_that_was_only_mentioned_can_be_spoken_to() {
     let first = Station::first().await;
+    let fourth = Station::join(&first).await;
+    fourth.say(&first);
+    first.hears(1).await;
     let second = Station::join(&first).await;
     let third = Station::join(&first).await;
-    for other in [&second, &third] {
-        other.say(&first);
-    }
-    first.hears(2).await;
+    third.say(&fourth);
+    fourth.hears(1).await;
+    second.say(&first);
+    eventually("the fourth is told of the second", || fourth.handle.record(second.me()).is_some()).await;
     assert!(third.handle.record(second.me()).is_none(), "it joined before the second had shown itself");
 
     let entry = cyclon::Entry { node: second.me(), age: 0, payload: () };
-    first.handle.line().send(third.me(), Message::Overlay(cyclon::Message::Welcome(entry)));
+    fourth.handle.line().send(third.me(), Message::Overlay(cyclon::Message::Welcome(entry)));
     eventually("the third knows the second", || third.handle.record(second.me()).is_some()).await;
     third.say(&second);
     second.hears(1).await;
+    for station in [first, second, third, fourth] {
+        station.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_who_come_at_once_are_told_of_each_other() {
+    let first = Station::first().await;
+    let second = Station::join(&first).await;
+    let third = Station::join(&first).await;
+    second.say(&first);
+    first.hears(1).await;
+    third.say(&first);
+    eventually("the second knows the third", || second.handle.record(third.me()).is_some()).await;
+    eventually("the third knows the second", || third.handle.record(second.me()).is_some()).await;
     for station in [first, second, third] {
         station.stop().await;
     }
@@ -41,19 +59,24 @@ fn peer_that_is_killed_is_noticed() {
     here.block_on(async {
         second.say(&first);
         first.hears(1).await;
-        first.handle.keep(node, true);
         event(&mut events, "the connection", |event| *event == Event::Connected(node)).await;
     });
     // All its tasks end at once, without a word.
     there.shutdown_background();
     std::mem::forget(second.handle);
     here.block_on(async {
-        event(
-            &mut events,
-            "the loss",
-            |event| matches!(event, Event::Lost { node: lost, .. } if *lost == node),
-        )
-        .await;
+        // Its last task may still hear the first word.
+        let speak = async {
+            loop {
+                first.say_to(node);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let is_loss = |event: &Event| matches!(event, Event::Lost { node: lost, .. } if *lost == node);
+        tokio::select! {
+            () = speak => {}
+            () = async { drop(event(&mut events, "the loss", is_loss).await) } => {}
+        }
         eventually("it is not connected", || {
             first.handle.peer_facts().iter().all(|facts| facts.node != node || !facts.connected)
         })
@@ -140,27 +163,50 @@ async fn two_that_dial_each_other_at_once_end_with_one_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_connection_lapses_and_a_kept_one_does_not() {
+async fn idle_connection_lapses_and_is_made_anew_when_there_is_something_to_say() {
     let quick = Settings { idle: Duration::from_secs(1), ..settings() };
-    let first = Station::first_with(quick.clone(), Arc::new(NoAnswers)).await;
-    let second = Station::join_with(&first, settings(), Arc::new(NoAnswers)).await;
-    let third = Station::join_with(&first, settings(), Arc::new(NoAnswers)).await;
+    let first = Station::first_with(quick, Arc::new(NoAnswers)).await;
+    let second = Station::join(&first).await;
     let mut events = first.handle.events();
     second.say(&first);
-    third.say(&first);
-    first.hears(2).await;
-    first.handle.keep(third.me(), true);
-    let (lapsed, kept) = (second.me(), third.me());
-    event(&mut events, "the lapse", |event| *event == Event::Parted { node: lapsed, reason: Reason::Idle })
-        .await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let connected =
-        |node| first.handle.peer_facts().iter().any(|facts| facts.node == node && facts.connected);
-    assert!(connected(kept) && !connected(lapsed));
-    // What lapsed is made anew when there is something to say.
+    first.hears(1).await;
+    let lapsed = Event::Parted { node: second.me(), reason: Reason::Idle };
+    event(&mut events, "the lapse", |event| *event == lapsed).await;
     first.say(&second);
     second.hears(1).await;
-    for station in [first, second, third] {
+    for station in [first, second] {
+        station.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connection_that_only_gossip_has_used_makes_way_for_the_next_and_one_that_jobs_use_stays() {
+    let quick = Settings { gossip_connections_max: 1, gossip_idle: Duration::from_millis(500), ..settings() };
+    let first = Station::first_with(quick, Arc::new(NoAnswers)).await;
+    let others = [Station::join(&first).await, Station::join(&first).await, Station::join(&first).await];
+    let [used, before, after] = others.each_ref().map(Station::me);
+    let gossip = |from: usize| {
+        let message = Message::Overlay(cyclon::Message::Held(0));
+        others[from].handle.line().send(first.me(), message);
+    };
+    let mut events = first.handle.events();
+    gossip(0);
+    others[0].say(&first);
+    first.hears(1).await;
+    gossip(1);
+    eventually("another speaks", || first.handle.connected().len() == 2).await;
+    // As long as there is room, being quiet costs nobody its connection.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(first.handle.connected().len(), 2);
+    gossip(2);
+    let lapsed = Event::Parted { node: before, reason: Reason::Idle };
+    event(&mut events, "the lapse", |event| *event == lapsed).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut left = [used, after];
+    left.sort_unstable();
+    assert_eq!(first.handle.connected(), left);
+    first.stop().await;
+    for station in others {
         station.stop().await;
     }
 }

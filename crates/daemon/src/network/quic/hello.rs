@@ -132,7 +132,7 @@ pub(super) async fn dial(hub: &Arc<Hub>, known: &Known) -> Result<Link, String> 
         let conn = connecting.map_err(|error| chain_of(&error))?.await.map_err(|error| chain_of(&error))?;
         let greeted = greet(hub, &conn).await;
         match greeted {
-            Ok((known, life)) => Ok(Link::new(conn, known, hub.me, life)),
+            Ok((Shown { known, is_news }, life)) => Ok(Link::new(conn, known, is_news, hub.me, life)),
             Err(Greet::Refuse(no)) => {
                 refused_here(hub, known.member.key, &no);
                 conn.close(VarInt::from_u32(u32::from(no.reason.code())), no.text.as_bytes());
@@ -163,7 +163,7 @@ enum Greet {
     Lost(String),
 }
 
-async fn greet(hub: &Arc<Hub>, conn: &Connection) -> Result<(Arc<Known>, u64), Greet> {
+async fn greet(hub: &Arc<Hub>, conn: &Connection) -> Result<(Shown, u64), Greet> {
     let lost =
         |what: &dyn std::fmt::Display| Greet::Lost(format!("the connection broke in the hello: {what}"));
     let (mut send, mut receive) = conn.open_bi().await.map_err(|error| over(&error))?;
@@ -186,21 +186,21 @@ async fn greet(hub: &Arc<Hub>, conn: &Connection) -> Result<(Arc<Known>, u64), G
     }
     let welcome = Welcome::read(&answer.payload).map_err(|error| garbled(error.to_string()))?;
     let (life, clock) = (welcome.hello.life, welcome.hello.clock);
-    let known = judge(hub, conn, welcome.hello, now).map_err(Greet::Refuse)?;
+    let shown = judge(hub, conn, welcome.hello, now).map_err(Greet::Refuse)?;
     let confirm = Confirm { heard: now, clock: hub.clock.now() };
     send.write_all(&confirm.frame()).await.map_err(|error| lost(&error))?;
     let _ = send.finish();
-    sample(hub, &known, Sample::of(hello.clock, welcome.heard, clock, now));
-    Ok((known, life))
+    sample(hub, &shown.known, Sample::of(hello.clock, welcome.heard, clock, now));
+    Ok((shown, life))
 }
 
 /// Hears the hello of somebody who has dialled.
 pub(super) async fn accept(hub: &Arc<Hub>, conn: Connection) -> Result<Link, ()> {
     let key = PublicKey(*conn.remote_id().as_bytes());
     match tokio::time::timeout(CONNECT_WITHIN, hear(hub, &conn)).await {
-        Ok(Ok((known, life))) => {
+        Ok(Ok((Shown { known, is_news }, life))) => {
             let dialler = known.member.node;
-            Ok(Link::new(conn, known, dialler, life))
+            Ok(Link::new(conn, known, is_news, dialler, life))
         }
         Ok(Err(Heard::Refuse(no, send))) => {
             refused_here(hub, key, &no);
@@ -229,7 +229,7 @@ enum Heard {
     Lost,
 }
 
-async fn hear(hub: &Arc<Hub>, conn: &Connection) -> Result<(Arc<Known>, u64), Heard> {
+async fn hear(hub: &Arc<Hub>, conn: &Connection) -> Result<(Shown, u64), Heard> {
     let (mut send, mut receive) = conn.accept_bi().await.map_err(|_| Heard::Lost)?;
     let hello = match read_frame(&mut receive, STRANGER_MAX).await {
         Ok(frame) if frame.kind == Hello::KIND => {
@@ -245,8 +245,8 @@ async fn hear(hub: &Arc<Hub>, conn: &Connection) -> Result<(Arc<Known>, u64), He
         Err(what) => return Err(Heard::Refuse(No::new(Reason::Garbled, what), send)),
     };
     let life = hello.life;
-    let known = match judge(hub, conn, hello, heard) {
-        Ok(known) => known,
+    let shown = match judge(hub, conn, hello, heard) {
+        Ok(shown) => shown,
         Err(no) => return Err(Heard::Refuse(no, send)),
     };
     let welcome = Welcome { hello: own(hub), heard };
@@ -255,8 +255,9 @@ async fn hear(hub: &Arc<Hub>, conn: &Connection) -> Result<(Arc<Known>, u64), He
         Ok(frame) if frame.kind == Confirm::KIND => {
             if let Ok(confirm) = Confirm::read(&frame.payload) {
                 let now = hub.clock.now();
-                sample(hub, &known, Sample::of(welcome.hello.clock, confirm.heard, confirm.clock, now));
-                return Ok((known, life));
+                let taken = Sample::of(welcome.hello.clock, confirm.heard, confirm.clock, now);
+                sample(hub, &shown.known, taken);
+                return Ok((shown, life));
             }
             Err(Heard::Refuse(No::new(Reason::Garbled, "a confirmation that cannot be read"), send))
         }
@@ -272,8 +273,15 @@ async fn hear(hub: &Arc<Hub>, conn: &Connection) -> Result<(Arc<Known>, u64), He
     }
 }
 
+/// What a hello shows.
+struct Shown {
+    known: Arc<Known>,
+    /// Whether it was not known before, or elsewhere.
+    is_news: bool,
+}
+
 /// Checks all that somebody says of itself.
-fn judge(hub: &Hub, conn: &Connection, hello: Hello, now: Time) -> Result<Arc<Known>, No> {
+fn judge(hub: &Hub, conn: &Connection, hello: Hello, now: Time) -> Result<Shown, No> {
     let Hello { version, oldest, grid, record, .. } = hello;
     if oldest > PROTOCOL || version < PROTOCOL_OLDEST {
         let text = format!(
@@ -298,8 +306,8 @@ fn judge(hub: &Hub, conn: &Connection, hello: Hello, now: Time) -> Result<Arc<Kn
     if hub.book().key(known.member.node).is_some_and(|key| key != known.member.key) {
         return Err(No::new(Reason::NotAMember, "another member has the same id"));
     }
-    hub.learn(known.record.clone());
-    Ok(Arc::new(known))
+    let is_news = hub.learn(known.record.clone());
+    Ok(Shown { known: Arc::new(known), is_news })
 }
 
 fn own(hub: &Hub) -> Hello {

@@ -1,11 +1,11 @@
 //! What all connections of a node share, and how each is tended.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
 use iroh::endpoint::{ConnectionError, Incoming, IncomingAddr, QuicTransportConfig, RecvStream};
@@ -22,7 +22,7 @@ use super::book::{self, Book, Learned};
 use super::counts::{Counter, Drop, add};
 use super::facts::Sample;
 use super::hello::{self, ALPN, ALPN_JOIN, ReadFrame, Reason};
-use super::link::Link;
+use super::link::{self, Link};
 use super::peer::{self, Peer, Waiting};
 use super::record::{AddressRecord, Known};
 use super::{Settings, join};
@@ -48,12 +48,17 @@ const TICK: Duration = Duration::from_secs(1);
 const KEEP_PAUSE: Duration = Duration::from_millis(50);
 /// How long an answer of any kind may take on a connection before it is given up.
 const DEAD_AFTER: Duration = Duration::from_secs(6);
-/// How often a peer is pinged whose connection is kept.
+/// How often a peer is pinged with whom a question is open.
 const PING_EVERY: Duration = Duration::from_secs(2);
 /// How long a connection that is not used any more is heard out.
 const RETIRE_AFTER: Duration = Duration::from_secs(2);
 /// Peers that are asked where somebody is, at most.
 const ASK_AROUND: usize = 4;
+/// Peers that are told of a newcomer, at most.
+const INTRODUCED_TO: usize = 32;
+/// For how long a newcomer is one that other newcomers are told of, and how many are at once, at most.
+const NEW_FOR: Duration = Duration::from_secs(30);
+const NEWCOMERS_MAX: usize = 32;
 /// Nodes looked at that one message mentions, at most.
 const MENTIONS_MAX: usize = 256;
 
@@ -137,6 +142,8 @@ pub(super) struct Hub {
     pub book: Mutex<Book>,
     pub peers: Mutex<HashMap<NodeId, Arc<Peer>>>,
     pub luck: Mutex<Chance>,
+    /// Who has shown itself here lately that was not known.
+    pub newcomers: Mutex<VecDeque<(Instant, AddressRecord)>>,
 }
 
 const UNPOISONED: &str = "nothing panics while it holds a part of the hub";
@@ -209,9 +216,10 @@ impl Hub {
         self.counts.dropped(drop, 1);
     }
 
-    /// Takes an address record in.
-    pub fn learn(&self, record: AddressRecord) {
+    /// Takes an address record in; whether it is news.
+    pub fn learn(&self, record: AddressRecord) -> bool {
         let learned = self.book().learn(record, self.clock.now());
+        let news = matches!(learned, Learned::News(_));
         match learned {
             Learned::News(_) => {
                 self.learned.notify_waiters();
@@ -223,6 +231,26 @@ impl Hub {
             }
             Learned::Refused(error) => tracing::debug!("an address record is refused: {error}"),
         }
+        news
+    }
+
+    /// Tells some who are connected of one who is new here, or not where it was, and it of those who were new lately. Gossip
+    /// tells everybody, but takes minutes; and two who come at once hear of each other from nobody else.
+    fn introduce(&self, newcomer: &Peer, record: &AddressRecord) {
+        let mut others = self.all_peers();
+        others.retain(|peer| peer.node != newcomer.node && peer.link().is_some());
+        for peer in others.into_iter().take(INTRODUCED_TO) {
+            peer.push(Waiting::Frame(record.frame()));
+        }
+        let mut lately = self.newcomers.lock().expect(UNPOISONED);
+        lately.retain(|(since, other)| since.elapsed() < NEW_FOR && other != record);
+        for (_, other) in lately.iter() {
+            newcomer.push(Waiting::Frame(other.frame()));
+        }
+        if lately.len() >= NEWCOMERS_MAX {
+            lately.pop_front();
+        }
+        lately.push_back((Instant::now(), record.clone()));
     }
 
     /// Asks some peers where a node is: first who mentioned it.
@@ -248,6 +276,9 @@ impl Hub {
             });
         }
         peer.heard(self.clock.now());
+        if link.is_news {
+            self.introduce(peer, &link.known.record);
+        }
         self.book().note_stopped(peer.node, false);
         self.tell(Event::Connected(peer.node));
         tracing::debug!(peer = %peer.node, "connected");
@@ -257,13 +288,15 @@ impl Hub {
     fn heard(
         self: &Arc<Hub>,
         peer: &Arc<Peer>,
+        link: &Link,
         kind: u16,
         payload: &[u8],
-        length: usize,
     ) -> Result<(), Unread> {
         let now = self.clock.now();
         match kind {
-            AddressRecord::KIND => self.learn(AddressRecord::read(payload)?),
+            AddressRecord::KIND => {
+                self.learn(AddressRecord::read(payload)?);
+            }
             Who::KIND => {
                 let Who(nodes) = Who::read(payload)?;
                 for node in nodes.into_iter().take(WHO_MAX) {
@@ -294,7 +327,10 @@ impl Hub {
             }
             kind => {
                 let message = wire::read(kind, payload)?;
-                self.counts.received(Message::KINDS[message.kind()], length);
+                self.counts.received(Message::KINDS[message.kind()], HEAD + payload.len());
+                if !link::is_gossip(&message) {
+                    link.needed();
+                }
                 self.look_for_mentioned(peer, &message);
                 self.deliver(peer.node, message);
             }
@@ -321,7 +357,8 @@ impl Hub {
 
     /// Looks after all connections once.
     fn look_after(self: &Arc<Hub>, now: Time) {
-        let mut open = Vec::new();
+        let Settings { idle, connections_idle_max, gossip_idle, gossip_connections_max, .. } = self.settings;
+        let (mut needed, mut spare) = (Vec::new(), Vec::new());
         for peer in self.all_peers() {
             let Some(link) = peer.link() else { continue };
             let datagrams = link.conn.stats().udp_rx.datagrams;
@@ -331,7 +368,7 @@ impl Hub {
             }
             let waits = link.waits_since.load(Ordering::Relaxed);
             let waited = Duration::from_millis(link.age().saturating_sub(waits));
-            let busy = peer.is_kept() || link.questions.load(Ordering::Relaxed) > 0;
+            let busy = link.questions.load(Ordering::Relaxed) > 0;
             if waits > 0 && waited >= DEAD_AFTER {
                 link.close(Reason::Silent);
             } else if link.known.member.expires <= now {
@@ -344,17 +381,21 @@ impl Hub {
                     let ping = peer.ping(now);
                     peer.push(Waiting::Frame(ping));
                 }
-            } else if link.silent() >= self.settings.idle {
+            } else if link.silent() >= idle {
                 link.close(Reason::Idle);
+            } else if link.is_needed(idle) {
+                needed.push(link);
             } else {
-                open.push(link);
+                spare.push(link);
             }
         }
-        let most = self.settings.connections_idle_max;
-        if open.len() > most {
-            open.sort_by_key(|link| link.silent());
-            open.drain(most..).for_each(|link| link.close(Reason::Idle));
-        }
+        let lapse = |mut links: Vec<Arc<Link>>, most: usize, quiet: Duration| {
+            links.sort_by_key(|link| link.silent());
+            let lapsed = links.iter().skip(most).filter(|link| link.silent() >= quiet);
+            lapsed.for_each(|link| link.close(Reason::Idle));
+        };
+        lapse(needed, connections_idle_max, Duration::ZERO);
+        lapse(spare, gossip_connections_max, gossip_idle);
     }
 
     /// Keeps what the book has learned.
@@ -502,7 +543,7 @@ async fn hear_stream(
             hub.counts.dropped(Drop::UnknownKind, 1);
             continue;
         }
-        match hub.heard(peer, frame.kind, &frame.payload, HEAD + frame.payload.len()) {
+        match hub.heard(peer, link, frame.kind, &frame.payload) {
             Ok(()) => {}
             Err(Unread::Unknown(kind)) => {
                 tracing::debug!(peer = %peer.node, "a frame of kind {kind:#06x} is skipped");

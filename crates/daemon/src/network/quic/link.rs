@@ -7,9 +7,30 @@ use std::time::{Duration, Instant};
 
 use iroh::endpoint::{Connection, VarInt};
 use shoal_model::NodeId;
+use shoal_protocols::node::Message;
 
 use super::hello::Reason;
 use super::record::Known;
+
+/// Whether a message may go to anybody and needs no connection for long: a shuffle is with one node after the other.
+/// Heartbeats of whatever runs or waits are none, nor what is said within an overlay whose neighbours stay the same.
+pub(super) fn is_gossip(message: &Message) -> bool {
+    match message {
+        Message::Overlay(_) => true,
+        Message::BlatantS(_)
+        | Message::Can(_)
+        | Message::Secondary(_)
+        | Message::Commit(_)
+        | Message::Heartbeat(_)
+        | Message::Sample(_)
+        | Message::Asap(_)
+        | Message::Aria(_)
+        | Message::TriPronged(_)
+        | Message::Proactive(_)
+        | Message::Job(_)
+        | Message::HandOver(_) => false,
+    }
+}
 
 /// A confirmed connection.
 pub(super) struct Link {
@@ -20,12 +41,16 @@ pub(super) struct Link {
     /// Which of the peer's lives it leads to.
     pub life: u64,
     pub since: Instant,
+    /// Whether the peer was not known before, or elsewhere.
+    pub is_news: bool,
     /// What changed addresses were told over it.
     pub told: Mutex<HashMap<NodeId, u64>>,
     /// Open questions, asked and answered.
     pub questions: AtomicUsize,
     /// Milliseconds after `since` at which a message last passed.
     spoke: AtomicU64,
+    /// The same of a message that is no gossip; 0 for never.
+    needed: AtomicU64,
     /// Milliseconds after `since` since which an answer is waited for; 0 for none.
     pub waits_since: AtomicU64,
     /// Datagrams that had come when last looked.
@@ -37,16 +62,18 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub fn new(conn: Connection, known: Arc<Known>, dialler: NodeId, life: u64) -> Link {
+    pub fn new(conn: Connection, known: Arc<Known>, is_news: bool, dialler: NodeId, life: u64) -> Link {
         Link {
             conn,
             known,
+            is_news,
             dialler,
             life,
             since: Instant::now(),
             told: Mutex::default(),
             questions: AtomicUsize::new(0),
             spoke: AtomicU64::new(0),
+            needed: AtomicU64::new(0),
             waits_since: AtomicU64::new(0),
             datagrams: AtomicU64::new(0),
             pinged: AtomicU64::new(0),
@@ -62,6 +89,17 @@ impl Link {
     /// Something was said over it, or heard.
     pub fn spoke(&self) {
         self.spoke.store(self.age(), Ordering::Relaxed);
+    }
+
+    /// Something was said over it that is no gossip, or heard.
+    pub fn needed(&self) {
+        self.needed.store(self.age(), Ordering::Relaxed);
+    }
+
+    /// Whether more than gossip was said over it within this time.
+    pub fn is_needed(&self, within: Duration) -> bool {
+        let needed = self.needed.load(Ordering::Relaxed);
+        needed > 0 && Duration::from_millis(self.age().saturating_sub(needed)) < within
     }
 
     /// For how long nothing was said over it.

@@ -11,8 +11,9 @@
 //! - Where somebody is stands in the address book: records signed by each node itself. A node asks for those that a
 //!   message mentions and it does not know; addresses that have changed go along with the message.
 //! - A connection costs a ping in five seconds for as long as it is open (the transport insists on it), and a new one about
-//!   as much as eight minutes of that: so it stays for a while after the last word, and only so many stay. Where
-//!   something runs for us it can be [kept](Handle::keep).
+//!   as much as eight minutes of that: so one that jobs have used stays for a while after the last word, and heartbeats
+//!   keep it where something runs or waits. Gossip speaks with one node after the other, hardly ever with the same soon
+//!   again: of the connections that it alone has used only a few stay.
 //! - Relays only if some are named ([`crate::relay`]), and looking for nodes on the LAN only if that is asked for; no port
 //!   mapping. Else nothing outside the grid is spoken to.
 
@@ -97,6 +98,10 @@ pub struct Settings {
     pub idle: Duration,
     /// How many connections over which nothing is said stay open, at most.
     pub connections_idle_max: usize,
+    /// How many that only gossip has used stay open, at most, besides those it has just used.
+    pub gossip_connections_max: usize,
+    /// How long it has just used one.
+    pub gossip_idle: Duration,
 }
 
 impl Default for Settings {
@@ -108,6 +113,8 @@ impl Default for Settings {
             lan: false,
             idle: Duration::from_secs(600),
             connections_idle_max: 40,
+            gossip_connections_max: 8,
+            gossip_idle: Duration::from_secs(15),
         }
     }
 }
@@ -193,6 +200,7 @@ pub async fn start(
         book: Mutex::new(book),
         peers: Mutex::new(HashMap::new()),
         luck: Mutex::new(Chance::seed_from_u64(life)),
+        newcomers: Mutex::default(),
     });
     tokio::spawn(hub::listen(Arc::clone(&hub)));
     tokio::spawn(hub::look_after(Arc::clone(&hub)));
@@ -225,15 +233,6 @@ impl Handle {
     pub fn listen(&self, mailbox: Mailbox<Node>) {
         if self.hub.mailbox.set(mailbox).is_err() {
             tracing::warn!("a second mailbox for one network is not used");
-        }
-    }
-
-    /// Keeps a connection to a peer even while nothing is said, or no longer: for where something runs.
-    pub fn keep(&self, node: NodeId, keep: bool) {
-        if node != self.hub.me
-            && let Some(peer) = self.hub.peer(node)
-        {
-            peer.keep(keep);
         }
     }
 

@@ -1,7 +1,7 @@
 //! One peer: what waits to be said to it, the connection in use, and who carries the one over the other.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::counts::{Drop, add};
 use super::facts::{Sample, Samples};
 use super::hub::{Event, Hub};
-use super::link::Link;
+use super::link::{self, Link};
 use super::record::Known;
 use crate::network::wire::words::{Ping, Who, Word};
 use crate::network::wire::{self, speech};
@@ -51,8 +51,6 @@ pub(super) struct Peer {
     bell: Notify,
     /// The connection has changed.
     linked: Notify,
-    /// Keep a connection even while nothing is said.
-    keep: AtomicBool,
     /// Somebody waits for a connection.
     wanted: AtomicUsize,
 }
@@ -106,7 +104,6 @@ impl Peer {
             inner: Mutex::new(inner),
             bell: Notify::new(),
             linked: Notify::new(),
-            keep: AtomicBool::new(false),
             wanted: AtomicUsize::new(0),
         }
     }
@@ -135,23 +132,10 @@ impl Peer {
         self.lock().link.clone().filter(|link| link.is_open())
     }
 
-    /// Asks for a connection that is kept, or no longer.
-    pub fn keep(&self, keep: bool) {
-        self.keep.store(keep, Ordering::Relaxed);
-        self.bell.notify_one();
-    }
-
-    pub fn is_kept(&self) -> bool {
-        self.keep.load(Ordering::Relaxed)
-    }
-
     /// Whether nothing is left to do for this peer.
     pub fn is_idle(&self) -> bool {
         let inner = self.lock();
-        inner.link.is_none()
-            && inner.queue.is_empty()
-            && !self.is_kept()
-            && self.wanted.load(Ordering::Relaxed) == 0
+        inner.link.is_none() && inner.queue.is_empty() && self.wanted.load(Ordering::Relaxed) == 0
     }
 
     pub fn used(&self) -> Instant {
@@ -298,7 +282,7 @@ impl Peer {
     }
 
     fn wants_link(&self) -> bool {
-        self.is_kept() || self.wanted.load(Ordering::Relaxed) > 0 || !self.lock().queue.is_empty()
+        self.wanted.load(Ordering::Relaxed) > 0 || !self.lock().queue.is_empty()
     }
 }
 
@@ -379,6 +363,9 @@ fn next_batch(hub: &Hub, peer: &Peer, link: &Link) -> (Vec<u8>, usize) {
                 match wire::write(&message, &mut bytes) {
                     Ok(length) => {
                         messages += 1;
+                        if !link::is_gossip(&message) {
+                            link.needed();
+                        }
                         hub.counts.sent(Message::KINDS[message.kind()], length);
                     }
                     Err(why) => {
