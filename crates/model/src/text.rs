@@ -1,6 +1,7 @@
 //! Short texts with a known alphabet and a known bound: names, lines, expressions, architectures, systems.
 //!
-//! Each is checked once, when it is made; copies share their bytes.
+//! Each is checked once, when it is made; copies share their bytes. One is as large as a pointer: a job has room for several,
+//! and most have none.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -101,7 +102,7 @@ macro_rules! text {
     ($(#[$doc:meta])* $type:ident, $kind:expr, $normal:expr, $expected:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $type(Arc<str>);
+        pub struct $type(Arc<Box<str>>);
 
         impl $type {
             /// The text itself.
@@ -116,8 +117,8 @@ macro_rules! text {
             fn from_str(text: &str) -> Result<$type, TextError> {
                 const KIND: Kind = $kind;
                 KIND.check(text)?;
-                let normal: fn(&str) -> Arc<str> = $normal;
-                Ok($type(normal(text)))
+                let normal: fn(&str) -> Box<str> = $normal;
+                Ok($type(Arc::new(normal(text))))
             }
         }
 
@@ -154,7 +155,7 @@ macro_rules! text {
 
         impl<C> CborLen<C> for $type {
             fn cbor_len(&self, ctx: &mut C) -> usize {
-                (*self.0).cbor_len(ctx)
+                self.as_str().cbor_len(ctx)
             }
         }
 
