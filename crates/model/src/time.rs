@@ -1,10 +1,14 @@
 //! Time as integers: instants and spans in microseconds, so that sums are exact and the same everywhere.
 
+mod micros;
+
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
 use minicbor::{CborLen, Decode, Encode};
 use serde::{Deserialize, Serialize};
+
+use micros::Micros;
 
 /// An instant: microseconds since the driver's zero (the Unix epoch on a real node, the start of a simulation).
 #[derive(
@@ -24,7 +28,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[cbor(transparent)]
 #[serde(transparent)]
-pub struct Time(#[n(0)] u64);
+pub struct Time(#[n(0)] Micros);
 
 /// A length of time in microseconds, never negative.
 #[derive(
@@ -44,99 +48,115 @@ pub struct Time(#[n(0)] u64);
 )]
 #[cbor(transparent)]
 #[serde(transparent)]
-pub struct Span(#[n(0)] u64);
+pub struct Span(#[n(0)] Micros);
 
 impl Time {
     /// The driver's zero.
-    pub const ZERO: Time = Time(0);
+    pub const ZERO: Time = Time(Micros::new(0));
     /// Later than anything that happens.
-    pub const NEVER: Time = Time(u64::MAX);
+    pub const NEVER: Time = Time(Micros::new(u64::MAX));
 
     /// The instant this many microseconds after zero.
+    #[inline]
     pub const fn from_micros(micros: u64) -> Time {
-        Time(micros)
+        Time(Micros::new(micros))
     }
 
     /// The instant this many milliseconds after zero.
+    #[inline]
     pub const fn from_millis(millis: u64) -> Time {
-        Time(millis * 1_000)
+        Time(Micros::new(millis * 1_000))
     }
 
     /// The instant this many seconds after zero.
+    #[inline]
     pub const fn from_secs(secs: u64) -> Time {
-        Time(secs * 1_000_000)
+        Time(Micros::new(secs * 1_000_000))
     }
 
     /// Microseconds since zero.
+    #[inline]
     pub const fn as_micros(self) -> u64 {
-        self.0
+        self.0.get()
     }
 
     /// Whole seconds since zero.
+    #[inline]
     pub const fn as_secs(self) -> u64 {
-        self.0 / 1_000_000
+        self.0.get() / 1_000_000
     }
 
     /// Seconds since zero, for figures and plots only.
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e6
+        self.0.get() as f64 / 1e6
     }
 
     /// How long after `earlier` this is; nothing if it is before.
+    #[inline]
     pub const fn since(self, earlier: Time) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+        Span(Micros::new(self.0.get().saturating_sub(earlier.0.get())))
     }
 }
 
 impl Span {
     /// No time at all.
-    pub const ZERO: Span = Span(0);
+    pub const ZERO: Span = Span(Micros::new(0));
     /// Longer than anything lasts.
-    pub const MAX: Span = Span(u64::MAX);
+    pub const MAX: Span = Span(Micros::new(u64::MAX));
 
     /// A span of this many microseconds.
+    #[inline]
     pub const fn from_micros(micros: u64) -> Span {
-        Span(micros)
+        Span(Micros::new(micros))
     }
 
     /// A span of this many milliseconds.
+    #[inline]
     pub const fn from_millis(millis: u64) -> Span {
-        Span(millis * 1_000)
+        Span(Micros::new(millis * 1_000))
     }
 
     /// A span of this many seconds.
+    #[inline]
     pub const fn from_secs(secs: u64) -> Span {
-        Span(secs * 1_000_000)
+        Span(Micros::new(secs * 1_000_000))
     }
 
     /// A span of this many minutes.
+    #[inline]
     pub const fn from_mins(mins: u64) -> Span {
         Span::from_secs(mins * 60)
     }
 
     /// A span of this many hours.
+    #[inline]
     pub const fn from_hours(hours: u64) -> Span {
         Span::from_mins(hours * 60)
     }
 
     /// The length in microseconds.
+    #[inline]
     pub const fn as_micros(self) -> u64 {
-        self.0
+        self.0.get()
     }
 
     /// The length in whole seconds.
+    #[inline]
     pub const fn as_secs(self) -> u64 {
-        self.0 / 1_000_000
+        self.0.get() / 1_000_000
     }
 
     /// The length in seconds, for figures and plots only.
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e6
+        self.0.get() as f64 / 1e6
     }
 
     /// What is left after taking `other` away; nothing if `other` is longer.
+    #[inline]
     pub const fn saturating_sub(self, other: Span) -> Span {
-        Span(self.0.saturating_sub(other.0))
+        Span(Micros::new(self.0.get().saturating_sub(other.0.get())))
     }
 }
 
@@ -144,12 +164,14 @@ impl Span {
 impl Add<Span> for Time {
     type Output = Time;
 
+    #[inline]
     fn add(self, span: Span) -> Time {
-        Time(self.0.saturating_add(span.0))
+        Time(Micros::new(self.0.get().saturating_add(span.0.get())))
     }
 }
 
 impl AddAssign<Span> for Time {
+    #[inline]
     fn add_assign(&mut self, span: Span) {
         *self = *self + span;
     }
@@ -159,8 +181,9 @@ impl AddAssign<Span> for Time {
 impl Sub<Span> for Time {
     type Output = Time;
 
+    #[inline]
     fn sub(self, span: Span) -> Time {
-        Time(self.0.saturating_sub(span.0))
+        Time(Micros::new(self.0.get().saturating_sub(span.0.get())))
     }
 }
 
@@ -168,8 +191,9 @@ impl Sub<Span> for Time {
 impl Add for Span {
     type Output = Span;
 
+    #[inline]
     fn add(self, other: Span) -> Span {
-        Span(self.0.saturating_add(other.0))
+        Span(Micros::new(self.0.get().saturating_add(other.0.get())))
     }
 }
 
@@ -177,8 +201,9 @@ impl Add for Span {
 impl Mul<u64> for Span {
     type Output = Span;
 
+    #[inline]
     fn mul(self, times: u64) -> Span {
-        Span(self.0.saturating_mul(times))
+        Span(Micros::new(self.0.get().saturating_mul(times)))
     }
 }
 
@@ -194,14 +219,14 @@ impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Time::NEVER => f.write_str("never"),
-            Time(micros) => write_secs(f, micros),
+            Time(micros) => write_secs(f, micros.get()),
         }
     }
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_secs(f, self.0)
+        write_secs(f, self.0.get())
     }
 }
 
