@@ -14,9 +14,8 @@
 //! not know is refused too: dropping the field would change the id, and running the job without it would be a lie.
 
 mod origin;
+mod whose;
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -28,14 +27,14 @@ use minicbor::{CborLen, Decode, Encode};
 
 use crate::id::JobId;
 use crate::job::{Job, JobError};
+use crate::time::Time;
 
 pub use origin::{Authorship, Origin};
+use whose::Whose;
+pub use whose::{PASS_BYTES_MAX, Pass};
 
 /// Bytes of an encoded envelope, at most; checked before anything is decoded.
 pub const MAX_ENVELOPE_BYTES: usize = 512 << 10;
-
-/// Bytes of a pass, at most.
-pub const PASS_BYTES_MAX: usize = 2 << 10;
 
 /// Tells this hash from every other use of BLAKE3.
 const DIGEST_CONTEXT: &str = "shoal 2026-11-15 job envelope v1";
@@ -66,83 +65,70 @@ pub struct Seal {
     pub signature: Signature,
 }
 
-/// What shows who the signer is: bytes that travel beside what is signed. What they mean is for those to say who know
-/// about keys; none is empty, and none is longer than [`PASS_BYTES_MAX`].
-///
-/// A clone is the same bytes, and so is what is read twice in a row: all jobs of a user carry one pass, and most of what an
-/// envelope takes in memory would be copies of it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pass(Arc<[u8]>);
-
-/// Passes that each thread has read last, to be recognised when they are read again.
-const PASSES_LATELY: usize = 8;
-
-thread_local! {
-    static LATELY: RefCell<VecDeque<Pass>> = const { RefCell::new(VecDeque::new()) };
-}
-
-impl Pass {
-    /// A pass of these bytes; none if there are none, or too many.
-    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Option<Pass> {
-        let bytes = bytes.into();
-        (1..=PASS_BYTES_MAX).contains(&bytes.len()).then_some(Pass(bytes))
-    }
-
-    /// A pass of these bytes, which is one of those read lately if it is the same.
-    fn read(bytes: &[u8]) -> Option<Pass> {
-        LATELY.with_borrow_mut(|lately| {
-            if let Some(known) = lately.iter().find(|known| *known.0 == *bytes) {
-                return Some(known.clone());
-            }
-            let pass = Pass::new(bytes)?;
-            lately.truncate(PASSES_LATELY - 1);
-            lately.push_front(pass.clone());
-            Some(pass)
-        })
-    }
-
-    /// The bytes.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl<C> Encode<C> for Pass {
-    fn encode<W: Write>(&self, e: &mut Encoder<W>, _: &mut C) -> Result<(), encode::Error<W::Error>> {
-        e.bytes(&self.0)?.ok()
-    }
-}
-
-impl<'b, C> Decode<'b, C> for Pass {
-    fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Pass, decode::Error> {
-        let at = d.position();
-        let too_long = || decode::Error::message("a pass that is empty or too long").at(at);
-        Pass::read(d.bytes()?).ok_or_else(too_long)
-    }
-}
-
-impl<C> CborLen<C> for Pass {
-    fn cbor_len(&self, ctx: &mut C) -> usize {
-        minicbor::bytes::cbor_len(&*self.0, ctx)
-    }
-}
-
 /// A job that makes sense, ready to travel.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, CborLen)]
-#[cbor(map)]
+///
+/// Very many may wait: what all jobs of a user have in common is in memory once. What it says is [`Said`].
+#[derive(Clone)]
 pub struct Envelope {
-    #[n(0)]
     job: Job,
+    nonce: Nonce,
+    /// Who signed it, for which grid, and what shows who that is.
+    whose: Option<Arc<Whose>>,
+    signature: Option<Box<Signature>>,
+    /// When it was made, if it is for a grid.
+    made: Time,
+    id: KeptId,
+}
+
+/// What an envelope says, in the order in which it is written.
+#[derive(PartialEq, Eq, Hash, Encode, CborLen)]
+#[cbor(map)]
+struct Said<'a> {
+    #[n(0)]
+    job: &'a Job,
     #[n(1)]
     nonce: Nonce,
     #[n(2)]
-    seal: Option<Box<Seal>>,
+    seal: Option<Seal>,
     #[n(3)]
-    pass: Option<Pass>,
+    pass: Option<&'a Pass>,
     #[n(4)]
     origin: Option<Origin>,
-    #[cbor(skip)]
-    id: KeptId,
+}
+
+impl fmt::Debug for Envelope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Said { job, nonce, seal, pass, origin } = self.said();
+        let mut shown = f.debug_struct("Envelope");
+        shown.field("job", job).field("nonce", &nonce).field("seal", &seal).field("pass", &pass);
+        shown.field("origin", &origin).field("id", &self.id).finish()
+    }
+}
+
+impl PartialEq for Envelope {
+    fn eq(&self, other: &Envelope) -> bool {
+        self.said() == other.said()
+    }
+}
+
+impl Eq for Envelope {}
+
+impl Hash for Envelope {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.said().hash(state);
+    }
+}
+
+impl<C> Encode<C> for Envelope {
+    fn encode<W: Write>(&self, e: &mut Encoder<W>, ctx: &mut C) -> Result<(), encode::Error<W::Error>> {
+        self.said().encode(e, ctx)
+    }
+}
+
+impl<C> CborLen<C> for Envelope {
+    fn cbor_len(&self, ctx: &mut C) -> usize {
+        self.said().cbor_len(ctx)
+    }
 }
 
 /// The id of an envelope, from when somebody asks for it: every record and every word about a job does. No part of what it
@@ -154,18 +140,6 @@ impl fmt::Debug for KeptId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("_")
     }
-}
-
-impl PartialEq for KeptId {
-    fn eq(&self, _: &KeptId) -> bool {
-        true
-    }
-}
-
-impl Eq for KeptId {}
-
-impl Hash for KeptId {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 /// What is wrong with an envelope.
@@ -194,25 +168,47 @@ impl Envelope {
     /// An envelope without a signature.
     pub fn new(job: Job, nonce: Nonce) -> Result<Envelope, EnvelopeError> {
         job.check()?;
-        let envelope = Envelope { job, nonce, seal: None, pass: None, origin: None, id: KeptId::default() };
+        let envelope = Envelope::of(job, nonce, None, None, None);
         envelope.check_length()?;
         Ok(envelope)
     }
 
     /// The same for one grid, and from one day on; to be said before it is signed.
     pub fn made_for(self, origin: Origin) -> Envelope {
-        Envelope { origin: Some(origin), seal: None, id: KeptId::default(), ..self }
+        let pass = self.pass().cloned();
+        Envelope::of(self.job, self.nonce, None, pass, Some(origin))
     }
 
     /// The same signed by the owner of a key: `sign` gets the [digest](Envelope::digest) of what is signed.
     pub fn sealed(self, signer: PublicKey, sign: impl FnOnce(&[u8; 32]) -> Signature) -> Envelope {
-        let signature = sign(&digest(&self.job, self.nonce, Some(signer), self.origin));
-        Envelope { seal: Some(Box::new(Seal { signer, signature })), id: KeptId::default(), ..self }
+        let (origin, pass) = (self.origin(), self.pass().cloned());
+        let signature = sign(&digest(&self.job, self.nonce, Some(signer), origin));
+        Envelope::of(self.job, self.nonce, Some(Seal { signer, signature }), pass, origin)
     }
 
     /// The same with what shows who the signer is, in place of what there was.
     pub fn with_pass(self, pass: Pass) -> Envelope {
-        Envelope { pass: Some(pass), ..self }
+        let (seal, origin) = (self.seal(), self.origin());
+        Envelope::of(self.job, self.nonce, seal, Some(pass), origin)
+    }
+
+    fn of(
+        mut job: Job,
+        nonce: Nonce,
+        seal: Option<Seal>,
+        pass: Option<Pass>,
+        origin: Option<Origin>,
+    ) -> Envelope {
+        let (signer, grid) = (seal.map(|seal| seal.signer), origin.map(|origin| origin.grid));
+        let whose = Whose::shared(signer, grid, pass, &mut job);
+        let signature = seal.map(|seal| Box::new(seal.signature));
+        let made = origin.map_or(Time::ZERO, |origin| origin.made);
+        Envelope { job, nonce, whose, signature, made, id: KeptId::default() }
+    }
+
+    fn said(&self) -> Said<'_> {
+        let (seal, pass, origin) = (self.seal(), self.pass(), self.origin());
+        Said { job: &self.job, nonce: self.nonce, seal, pass, origin }
     }
 
     /// Reads an envelope and nothing else.
@@ -244,28 +240,32 @@ impl Envelope {
     }
 
     /// Who signed it, if anybody did.
-    pub fn seal(&self) -> Option<&Seal> {
-        self.seal.as_deref()
+    pub fn seal(&self) -> Option<Seal> {
+        Some(Seal { signer: self.signer()?, signature: **self.signature.as_ref()? })
+    }
+
+    fn signer(&self) -> Option<PublicKey> {
+        self.whose.as_ref()?.signer
     }
 
     /// What shows who the signer is, if anything does.
     pub fn pass(&self) -> Option<&Pass> {
-        self.pass.as_ref()
+        self.whose.as_ref()?.pass.as_ref()
     }
 
     /// For which grid it was signed, and when; unknown of jobs of earlier versions.
     pub fn origin(&self) -> Option<Origin> {
-        self.origin
+        Some(Origin { grid: self.whose.as_ref()?.grid?, made: self.made })
     }
 
     /// What shows whose it is to who knows its id, if it is somebody's and for a grid.
     pub fn authorship(&self) -> Option<Authorship> {
-        Some(Authorship::new(&self.job, self.nonce, self.seal()?.signer, self.origin?))
+        Some(Authorship::new(&self.job, self.nonce, self.signer()?, self.origin()?))
     }
 
     /// What is signed, and what the id is the beginning of: everything but the signature and the pass.
     pub fn digest(&self) -> [u8; 32] {
-        digest(&self.job, self.nonce, self.seal.as_ref().map(|seal| seal.signer), self.origin)
+        digest(&self.job, self.nonce, self.signer(), self.origin())
     }
 
     /// The id of the job: the first 16 bytes of the digest.
@@ -282,7 +282,7 @@ impl Envelope {
             #[n(1)]
             nonce: Nonce,
             #[n(2)]
-            seal: Option<Box<Seal>>,
+            seal: Option<Seal>,
             #[n(3)]
             pass: Option<Pass>,
             #[n(4)]
@@ -291,7 +291,7 @@ impl Envelope {
         let start = d.position();
         let Wire { job, nonce, seal, pass, origin } = Wire::decode(d, ctx).map_err(EnvelopeError::Decode)?;
         job.check()?;
-        let envelope = Envelope { job, nonce, seal, pass, origin, id: KeptId::default() };
+        let envelope = Envelope::of(job, nonce, seal, pass, origin);
         envelope.check_length()?;
         if d.input().get(start..d.position()) == Some(&envelope.to_bytes()) {
             Ok(envelope)
@@ -302,10 +302,11 @@ impl Envelope {
 
     /// Counts a seal, a pass and an origin whether they are there or not, so that none can make an envelope too long.
     fn check_length(&self) -> Result<(), EnvelopeError> {
-        let seal_to_come = if self.seal.is_some() { 0 } else { SEAL_BYTES };
-        let pass_to_come = if self.pass.is_some() { 0 } else { PASS_TO_COME };
-        let origin_to_come = if self.origin.is_some() { 0 } else { ORIGIN_BYTES };
-        match minicbor::len(self) + seal_to_come + pass_to_come + origin_to_come {
+        let said = self.said();
+        let seal_to_come = if said.seal.is_some() { 0 } else { SEAL_BYTES };
+        let pass_to_come = if said.pass.is_some() { 0 } else { PASS_TO_COME };
+        let origin_to_come = if said.origin.is_some() { 0 } else { ORIGIN_BYTES };
+        match minicbor::len(&said) + seal_to_come + pass_to_come + origin_to_come {
             length if length > MAX_ENVELOPE_BYTES => Err(EnvelopeError::TooLong(length)),
             _ => Ok(()),
         }
@@ -366,7 +367,6 @@ mod tests {
     use super::*;
     use crate::honours::Field;
     use crate::samples::{envelope, set};
-    use crate::time::Time;
 
     const NONCE: Nonce = Nonce([7; 16]);
 
@@ -444,16 +444,9 @@ mod tests {
     }
 
     #[test]
-    fn jobs_with_one_pass_have_it_in_memory_once_and_are_not_mixed_up_with_others() {
-        let pass = |byte: u8| Pass::new(vec![byte; 300]).unwrap();
-        let read = |byte: u8| Envelope::from_bytes(&plain().with_pass(pass(byte)).to_bytes()).unwrap();
-        let [one, other, again] = [1, 2, 1].map(read);
-        let at = |envelope: &Envelope| envelope.pass().unwrap().as_bytes().as_ptr();
-        assert_eq!(at(&one), at(&again));
-        assert_eq!(other.pass(), Some(&pass(2)));
-        // However many are read, few are remembered.
-        (10..100).for_each(|byte| drop(read(byte)));
-        assert!(LATELY.with_borrow(|lately| lately.len()) <= PASSES_LATELY);
+    fn envelope_takes_little_room() {
+        assert!(size_of::<Job>() <= 192, "{}", size_of::<Job>());
+        assert!(size_of::<Envelope>() <= 256, "{}", size_of::<Envelope>());
     }
 
     #[test]
@@ -493,16 +486,7 @@ mod tests {
 
     #[test]
     fn a_refused_envelope_says_why() {
-        let wire = |job: Job| {
-            encoded(Envelope {
-                job,
-                nonce: NONCE,
-                seal: None,
-                pass: None,
-                origin: None,
-                id: KeptId::default(),
-            })
-        };
+        let wire = |job: Job| encoded(Envelope::of(job, NONCE, None, None, None));
         let zero = Envelope::from_bytes(&wire(Job::script(""))).unwrap_err();
         assert_eq!(zero.to_string(), "`script` is empty: say what to run");
         let text = "a name with spaces";
