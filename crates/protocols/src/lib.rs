@@ -6,6 +6,7 @@ pub mod choose;
 pub mod commit;
 pub mod guard;
 pub mod node;
+pub mod nodes;
 pub mod overlay;
 pub mod protocol;
 pub mod queue;

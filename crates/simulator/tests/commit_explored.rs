@@ -110,7 +110,7 @@ impl Monitor<Commit> for Witness {
             }
             Saw::Save(Record::Tenure(tenure)) => {
                 if let Some(placed) = &tenure.placed {
-                    self.decided.insert((tenure.job, placed.epoch), placed.nodes.clone());
+                    self.decided.insert((tenure.job, placed.epoch), placed.nodes.to_vec());
                     let missing = placed
                         .nodes
                         .iter()

@@ -65,7 +65,7 @@ impl Service {
         }
         let story = self.history.story(id);
         let placed = match &facts.placement {
-            Some(placement) => Some((placement.epoch, placement.nodes.clone())),
+            Some(placement) => Some((placement.epoch, placement.nodes.to_vec())),
             None => story
                 .as_ref()
                 .and_then(|story| story.placement(Some(task.epoch)))

@@ -66,7 +66,7 @@ pub fn status(facts: &Facts, story: Option<&Story>, setting: Setting) -> JobStat
     let job = facts.envelope.job();
     let planned = facts.placement.as_ref().map(as_planned).or_else(|| {
         let (epoch, start, span, nodes) = story?.placement(None)?;
-        let placement = Placement { epoch, start, span, nodes: nodes.to_vec() };
+        let placement = Placement { epoch, start, span, nodes: nodes.to_vec().into() };
         Some(as_planned(&placement))
     });
     let (state, reason, code, exits) = match &facts.phase {

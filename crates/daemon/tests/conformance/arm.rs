@@ -63,7 +63,7 @@ pub trait Arm {
     fn nodes_of(&mut self, job: JobId) -> Vec<NodeId> {
         let told = self.told();
         let placed = told.into_iter().rev().find_map(|(_, event)| match event {
-            Event::Placed(of, placement) if of == job => Some(placement.nodes),
+            Event::Placed(of, placement) if of == job => Some(placement.nodes.into()),
             _ => None,
         });
         placed.expect("the job was placed")

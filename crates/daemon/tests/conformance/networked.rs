@@ -105,7 +105,7 @@ impl Networked {
     fn translated(&self, event: Event) -> Event {
         match event {
             Event::Placed(job, mut placement) => {
-                placement.nodes.iter_mut().for_each(|node| *node = self.name(*node));
+                placement.nodes = placement.nodes.iter().map(|&node| self.name(node)).collect();
                 Event::Placed(job, placement)
             }
             Event::Unplaced { job, epoch, by } => {

@@ -320,6 +320,10 @@ impl Node {
     /// Who has denied a job of ours lately.
     pub(super) fn avoided(&mut self, job: JobId, now: Time) -> BTreeSet<NodeId> {
         let Some(owned) = self.unended(job) else { return BTreeSet::new() };
+        // Nearly always nobody has: not to be written to, or every job would take room for it.
+        if owned.denied.is_empty() {
+            return BTreeSet::new();
+        }
         owned.denied.retain(|_, (at, _)| now.since(*at) < DENIED_FOR);
         owned.denied.keys().copied().collect()
     }

@@ -1,6 +1,8 @@
 //! What an owner knows of a job: what was accepted, how far it has come, and what of it survives a crash.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::ops::{Deref, DerefMut};
 
 use shoal_model::job::{Array, Mode};
 use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time};
@@ -9,6 +11,7 @@ use super::Node;
 use super::gate::{DENIED_MAX, Denial};
 use super::message::{End, Exit, Key, OwnedRecord, Record};
 use super::train::{self, Train};
+use crate::nodes::Nodes;
 use crate::protocol::Ctx;
 use crate::scheduling::Stuck;
 use crate::shared::Shared;
@@ -17,6 +20,8 @@ use crate::shared::Shared;
 const TRAVEL_LEAST: Span = Span::from_millis(500);
 
 /// A job that was accepted here.
+///
+/// Very many may wait: what few of them have lies apart, in [`Rare`], and is read and written as if it were here.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owned {
     pub(super) id: JobId,
@@ -33,10 +38,6 @@ pub struct Owned {
     pub(super) begin: Option<Time>,
     pub(super) phase: Phase,
     pub(super) retried: u16,
-    /// The last placement that failed.
-    pub(super) failed: Option<Epoch>,
-    /// Of a job that must not run twice: from when on nodes may start it, unless all of them have let go before.
-    pub(super) runs_from: Option<Time>,
     /// How often it was not started where it was to run.
     pub(super) unstarted: u8,
     /// How often its files could not be had where it was to run.
@@ -44,9 +45,7 @@ pub struct Owned {
     /// Whether exits of a placement are on disk.
     pub(super) exits_saved: bool,
     /// Whom this node watches for it.
-    pub(super) watched: Vec<NodeId>,
-    /// The tasks of its placement that have said that they run, and when they last did.
-    pub(super) started: BTreeMap<Rank, Time>,
+    pub(super) watched: Nodes,
     /// Whether a task of its placement was told to start before its time.
     pub(super) going: bool,
     /// Whether a better place is being looked for, and when that last began.
@@ -54,26 +53,94 @@ pub struct Owned {
     pub(super) looked: Option<Time>,
     /// Whether it is looked after once more when that is not too soon.
     pub(super) look_again: bool,
-    /// When a place is looked for again, if none is being looked for.
-    pub(super) again_at: Option<Time>,
     /// When it is to start, while it waits for that.
     pub(super) planned: Option<Time>,
     /// When the nodes of its placement are next asked whether they run it.
     pub(super) ask_at: Option<Time>,
-    /// Why it waits, as last told.
-    pub(super) why: Option<Stuck>,
     /// How often in a row no place was found.
     pub(super) stuck: u8,
     /// Placements up to this number were made by a former owner.
     pub(super) numbered: Epoch,
+    /// Of one that was handed over: whether its heir has said that it knows.
+    pub(super) told: bool,
+    rare: Apart,
+}
+
+const _: () = assert!(size_of::<Owned>() <= 184);
+
+/// What few of the jobs that wait have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Rare {
+    /// The last placement that failed.
+    pub(super) failed: Option<Epoch>,
+    /// Of a job that must not run twice: from when on nodes may start it, unless all of them have let go before.
+    pub(super) runs_from: Option<Time>,
+    /// The tasks of its placement that have said that they run, and when they last did.
+    pub(super) started: BTreeMap<Rank, Time>,
+    /// When a place is looked for again, if none is being looked for.
+    pub(super) again_at: Option<Time>,
+    /// Why it waits, as last told.
+    pub(super) why: Option<Stuck>,
     /// Who is about to hand it over: it is not this node's yet.
     pub(super) from: Option<NodeId>,
     /// Of an array: whether it shares its place with others of it.
     pub(super) train: Train,
-    /// Of one that was handed over: whether its heir has said that it knows.
-    pub(super) told: bool,
     /// Who has denied it, when and why; at most [`DENIED_MAX`](super::gate::DENIED_MAX).
     pub(super) denied: BTreeMap<NodeId, (Time, Denial)>,
+}
+
+/// What few jobs have, if this one has any of it.
+#[derive(Clone, Debug, Default)]
+struct Apart(Option<Box<Rare>>);
+
+impl Rare {
+    const NONE: &Rare = &Rare {
+        failed: None,
+        runs_from: None,
+        started: BTreeMap::new(),
+        again_at: None,
+        why: None,
+        from: None,
+        train: Train::Alone,
+        denied: BTreeMap::new(),
+    };
+}
+
+impl Deref for Apart {
+    type Target = Rare;
+
+    fn deref(&self) -> &Rare {
+        self.0.as_deref().unwrap_or(Rare::NONE)
+    }
+}
+
+/// To have nothing of it is the same whether there is room for it or not.
+impl PartialEq for Apart {
+    fn eq(&self, other: &Apart) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Apart {}
+
+impl Hash for Apart {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl Deref for Owned {
+    type Target = Rare;
+
+    fn deref(&self) -> &Rare {
+        &self.rare
+    }
+}
+
+impl DerefMut for Owned {
+    fn deref_mut(&mut self) -> &mut Rare {
+        self.rare.0.get_or_insert_default()
+    }
 }
 
 /// How far a job has come.
@@ -111,27 +178,20 @@ impl Owned {
             begin,
             phase: Phase::Seeking,
             retried: 0,
-            failed: None,
-            runs_from: None,
             unstarted: 0,
             unstaged: 0,
             exits_saved: false,
-            watched: Vec::new(),
-            started: BTreeMap::new(),
+            watched: Nodes::default(),
             going: false,
             looking: false,
             looked: None,
             look_again: false,
-            again_at: None,
             planned: None,
             ask_at: None,
-            why: None,
             stuck: 0,
             numbered: Epoch(0),
-            from: None,
-            train: Train::Alone,
             told: false,
-            denied: BTreeMap::new(),
+            rare: Apart::default(),
         }
     }
 
@@ -143,7 +203,9 @@ impl Owned {
 
     /// The same of one that runs in another's place.
     pub(super) fn riding(parent: &Owned, array: JobId, index: u32, leader: JobId, limit: Span) -> Owned {
-        Owned { train: Train::Rides(leader), ..Owned::of_array(parent, array, index, limit) }
+        let mut owned = Owned::of_array(parent, array, index, limit);
+        owned.train = Train::Rides(leader);
+        owned
     }
 
     /// Whether nothing has been done about it yet.
@@ -165,7 +227,10 @@ impl Owned {
             None => (owned.id, None),
         };
         let after = after.into_iter().collect();
-        Owned { id, of, held, after, phase, retried, failed, runs_from, numbered, from, train, told, ..owned }
+        let rare = Apart(Some(Box::new(Rare { failed, runs_from, from, train, ..Rare::default() })));
+        let mut owned = Owned { id, of, held, after, phase, retried, numbered, told, rare, ..owned };
+        owned.tidy();
+        owned
     }
 
     /// Whether these exits still count is known once the commit has been restored too.
@@ -174,6 +239,19 @@ impl Owned {
         if self.phase == Phase::Seeking {
             self.phase = Phase::Placed { epoch, exits: ended.into_iter().collect() };
         }
+    }
+
+    /// Takes no room for what it has nothing of.
+    pub(super) fn tidy(&mut self) {
+        if *self.rare == *Rare::NONE {
+            self.rare = Apart(None);
+        }
+    }
+
+    /// Whether it takes no room for what few jobs have.
+    #[cfg(test)]
+    pub(super) fn is_tidy(&self) -> bool {
+        self.rare.0.is_none()
     }
 
     /// How far it has come.
@@ -270,7 +348,8 @@ impl Owned {
             Phase::Seeking | Phase::Placed { .. } => None,
             Phase::Ended(end) => Some(*end),
         };
-        let Owned { retried, failed, runs_from, held, numbered, from, told, .. } = *self;
+        let Owned { retried, held, numbered, told, .. } = *self;
+        let Rare { failed, runs_from, from, .. } = **self;
         OwnedRecord {
             envelope: self.envelope.clone(),
             retried,
@@ -323,5 +402,31 @@ impl Owned {
         if std::mem::take(&mut self.exits_saved) {
             ctx.erase(Key::Exits(self.id));
         }
+        // Whose exits count no more runs nowhere; it may have ended, and is kept.
+        self.tidy();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shoal_model::Job;
+    use shoal_model::envelope::Nonce;
+
+    use super::*;
+
+    #[test]
+    fn room_for_what_few_jobs_have_is_taken_by_those_only_and_changes_nothing_else() {
+        let envelope = Envelope::new(Job::command(["true"]), Nonce([1; 16])).unwrap();
+        let job = Owned::new(Shared::new(envelope), Span::from_secs(1));
+        let mut other = job.clone();
+        other.started.insert(Rank(0), Time::ZERO);
+        assert_ne!(job, other);
+        assert_eq!(other.started.len(), 1);
+        other.tidy();
+        assert!(other.rare.0.is_some());
+        other.started.clear();
+        assert_eq!(job, other, "with and without room");
+        other.tidy();
+        assert!(other.rare.0.is_none());
     }
 }

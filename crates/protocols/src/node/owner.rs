@@ -15,6 +15,7 @@ use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Span, Time, refuse_unhon
 use super::gate::{DENIED_MAX, Denial};
 use super::message::{Brief, End, Event, Exit, JobMessage, Message, Record, Refusal, Task, Timer, Usage};
 use super::owned::{Owned, Phase};
+use super::train::Train;
 use super::{Node, Recipe, Work};
 use crate::commit::two_phase::{self, Failure, Placement, Proposal};
 use crate::protocol::{Ctx, Input};
@@ -557,7 +558,9 @@ impl Node {
         let Some(owned) = self.unended(job) else { return };
         owned.phase = Phase::Ended(end);
         owned.started = BTreeMap::new();
-        let rides = std::mem::take(&mut owned.train).leader().is_some();
+        let rides = owned.train.leader().is_some();
+        owned.train = Train::Alone;
+        owned.tidy();
         let (of, after) = (owned.of, owned.after.clone());
         // Its heir has to know what it waits for.
         if !matches!(end, End::HandedOver(_)) {

@@ -76,6 +76,20 @@ fn job_that_comes_again_with_another_pass_keeps_that_also_after_a_crash() {
 }
 
 #[test]
+fn job_that_waits_with_a_place_takes_no_room_for_what_few_jobs_have() {
+    let mut config = config();
+    config.work.as_mut().unwrap().eager = true;
+    let mut world = World::<Node>::new(1, config, A_MOMENT);
+    let later = Some(world.now() + Span::from_hours(1));
+    let job = envelope(Job { begin: later, ..Job::command(["true"]) });
+    world.command(NodeId(1), Command::Submit(job.clone()));
+    world.run_for(Span::from_mins(10));
+    let owned = world.core(NodeId(1)).job(job.id()).unwrap();
+    assert!(matches!(owned.phase(), owned::Phase::Placed { .. }), "{}", world.story());
+    assert!(owned.is_tidy(), "{owned:?}");
+}
+
+#[test]
 fn grid_of_one_places_a_job_however_long_its_disk_takes() {
     for (delay_ms, prepares) in [(1, 1), (4, 1), (12, 3), (100, 6)] {
         let mut world = World::<Node>::new(1, config(), Span::from_millis(delay_ms));

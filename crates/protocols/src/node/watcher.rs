@@ -34,6 +34,8 @@ impl Node {
         }
         if let Some(owned) = self.unended(job) {
             owned.watched.clone_from(&placement.nodes);
+            // What it lacked while it sought is over, and it may wait for long.
+            owned.tidy();
         }
         if self.work.as_ref().is_some_and(|work| work.heartbeat.is_on()) {
             let late = (placement.start + START_GRACE + A_MOMENT).max(ctx.now + A_MOMENT);
@@ -90,16 +92,13 @@ impl Node {
     /// All tasks should run by now, and say so from time to time: whoever has not is asked. A node that has no such task,
     /// because it never began or went with the disk, says that it is lost, and the others stop.
     pub(super) fn on_late(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
-        let Some(Owned { phase: Phase::Placed { epoch: current, exits }, started, ask_at, .. }) =
-            self.unended(job)
-        else {
-            return;
-        };
+        let Some(owned) = self.unended(job) else { return };
+        let Owned { phase: Phase::Placed { epoch: current, exits }, ask_at, .. } = &*owned else { return };
         // Of two reminders the one that was set last counts.
         if *current != epoch || ask_at.is_some_and(|at| ctx.now < at) {
             return;
         }
-        let lately = started.iter().filter(|(_, at)| ctx.now.since(**at) <= WANTED_EVERY + A_MOMENT);
+        let lately = owned.started.iter().filter(|(_, at)| ctx.now.since(**at) <= WANTED_EVERY + A_MOMENT);
         let heard: BTreeSet<Rank> = exits.keys().copied().chain(lately.map(|(&rank, _)| rank)).collect();
         self.inquire(job, epoch, &heard, ctx);
         // In a queue its turn comes when it comes; that it is there still is asked all the same.
@@ -112,8 +111,10 @@ impl Node {
         let Some(placement) = self.placement(job) else { return };
         let rank = placement.nodes.iter().position(|&node| node == from);
         let Some(rank) = rank.filter(|_| placement.epoch == epoch) else { return };
-        if let Some(at) = self.unended(job).and_then(|owned| owned.started.get_mut(&Rank(rank as u32))) {
-            *at = ctx.now;
+        let rank = Rank(rank as u32);
+        // It is told of every placement that stands: only what has started is written to, or all would take room for it.
+        if let Some(owned) = self.unended(job).filter(|owned| owned.started.contains_key(&rank)) {
+            owned.started.insert(rank, ctx.now);
         }
     }
 

@@ -285,7 +285,7 @@ mod tests {
             brief: Some(brief.clone()),
             longer_by: None,
         };
-        let placed = Some(Placement { epoch, start: PLANNED, span, nodes: vec![node] });
+        let placed = Some(Placement { epoch, start: PLANNED, span, nodes: vec![node].into() });
         let (asked, releasing) = (Vec::new(), Vec::new());
         let tenure = Tenure { job, last: epoch, asked, placed, releasing, over: false };
         let task = Task { job, epoch, rank: Rank(0) };

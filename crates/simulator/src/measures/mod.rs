@@ -188,7 +188,7 @@ impl Measures {
                 // Told again after a crash of its owner, it is the same placement.
                 job.placements += u32::from(job.epoch != Some(placement.epoch));
                 job.epoch = Some(placement.epoch);
-                job.attempts.entry(placement.epoch).or_default().nodes = placement.nodes.clone();
+                job.attempts.entry(placement.epoch).or_default().nodes = placement.nodes.to_vec();
             }),
             Event::Ended(job, end) => {
                 let state = match end {

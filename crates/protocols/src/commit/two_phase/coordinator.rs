@@ -22,9 +22,27 @@ const CHASE_MOST: Span = Span::from_mins(1);
 /// A job that this node coordinates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Coordinated<A, B> {
-    pub tenure: Tenure,
-    /// Boxed: of many jobs that have a place, few are about to get another.
-    pub attempt: Option<Box<Attempt<A, B>>>,
+    /// The last epoch that was ever used for it.
+    pub last: Epoch,
+    /// Whether the job has ended: nothing of it stays once all have let go.
+    pub over: bool,
+    /// Where it is placed, confirmed.
+    pub placed: Option<Placement>,
+    /// Boxed, and not there if it is empty: of many jobs that have a place, few are about to get another.
+    unsettled: Option<Box<Unsettled<A, B>>>,
+}
+
+/// Very many jobs may wait, all with a place.
+const _: () = assert!(size_of::<Coordinated<(), ()>>() <= 56);
+
+/// What is under way for a job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Unsettled<A, B> {
+    /// Who may hold or have committed the placement under way.
+    asked: Vec<NodeId>,
+    /// Who has yet to let go, and up to which placement.
+    releasing: Vec<(NodeId, Epoch)>,
+    attempt: Option<Attempt<A, B>>,
     /// Who of the placement has not said that it will start there.
     unconfirmed: BTreeSet<NodeId>,
 }
@@ -71,17 +89,17 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         let Proposal { job, start, span, shares, after, leave_by, brief } = proposal;
         assert!(!shares.is_empty() && shares.len() <= NODES_MAX, "a placement has 1 to {NODES_MAX} nodes");
         let (nodes, amounts): (Vec<NodeId>, Vec<A>) = shares.into_iter().unzip();
-        let coordinated = self.coordinated.entry(job).or_insert_with(|| Box::new(Coordinated::new(job)));
-        assert!(coordinated.attempt.is_none(), "one attempt at a time: {job:?}");
-        let epoch = coordinated.tenure.last.max(after).next();
-        let placement = Placement { epoch, start, span, nodes };
-        coordinated.tenure.last = epoch;
-        coordinated.tenure.asked.clone_from(&placement.nodes);
+        let coordinated = self.coordinated.entry(job).or_insert_with(|| Box::new(Coordinated::new()));
+        assert!(coordinated.attempt().is_none(), "one attempt at a time: {job:?}");
+        let epoch = coordinated.last.max(after).next();
+        let placement = Placement { epoch, start, span, nodes: nodes.into() };
+        coordinated.last = epoch;
+        coordinated.unsettled().asked = placement.nodes.to_vec();
         let missing: BTreeSet<NodeId> = placement.nodes.iter().copied().collect();
         assert_eq!(missing.len(), amounts.len(), "a placement names each node once: {job:?}");
         // Saved first: after a crash this epoch is never used for other nodes, and these are told to let go.
-        ctx.save(Record::Tenure(coordinated.tenure.clone()));
-        coordinated.attempt = Some(Box::new(Attempt {
+        ctx.save(coordinated.record(job));
+        coordinated.unsettled().attempt = Some(Attempt {
             placement,
             amounts,
             leave_by,
@@ -90,7 +108,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
             missing,
             asked_at: ctx.now,
             tries: 0,
-        }));
+        });
         self.tell_missing(job, ctx);
         ctx.wake_after(self.config.patience(), Timer::Retry(job, epoch));
     }
@@ -134,8 +152,10 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     /// All have committed. Nodes that are only in the old placement let go before the new one is confirmed; of a job
     /// that must never run twice also those that are in both, lest the old one starts there meanwhile.
     fn switch(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
-        let Coordinated { tenure, attempt: Some(attempt), .. } = self.coordinated(job) else { return };
-        let old = tenure.placed.take();
+        let coordinated = self.coordinated(job);
+        let Some(unsettled) = &mut coordinated.unsettled else { return };
+        let Unsettled { releasing, attempt: Some(attempt), .. } = &mut **unsettled else { return };
+        let old = coordinated.placed.take();
         let leaving = old.iter().flat_map(|old| old.nodes.iter().map(|&node| (node, old.epoch)));
         let leaving: Vec<(NodeId, Epoch)> = leaving
             .filter(|(node, _)| attempt.is_strict() || !attempt.placement.nodes.contains(node))
@@ -146,23 +166,24 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
         attempt.enter(Phase::Switching, leaving.iter().map(|&(node, _)| node), ctx.now);
         // Who lets go of a later placement lets go of all before it: an answer for those is not one for this.
-        tenure.releasing.retain(|&(node, _)| !attempt.missing.contains(&node));
-        tenure.releasing.extend(leaving);
+        releasing.retain(|&(node, _)| !attempt.missing.contains(&node));
+        releasing.extend(leaving);
         // From here on the old placement is broken; a restart finds none, and has all of the job released.
-        ctx.save(Record::Tenure(tenure.clone()));
+        ctx.save(coordinated.record(job));
         self.tell_missing(job, ctx);
     }
 
     fn confirm(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
-        let Coordinated { tenure, attempt, unconfirmed } = self.coordinated(job);
-        let Some(attempt) = attempt.take() else { return };
-        let Attempt { placement, missing, .. } = *attempt;
-        tenure.asked = Vec::new();
-        tenure.placed = Some(placement.clone());
-        ctx.save(Record::Tenure(tenure.clone()));
+        let coordinated = self.coordinated(job);
+        let Some(unsettled) = &mut coordinated.unsettled else { return };
+        let Some(Attempt { placement, missing, .. }) = unsettled.attempt.take() else { return };
+        unsettled.asked = Vec::new();
+        unsettled.unconfirmed = placement.nodes.iter().copied().collect();
+        coordinated.placed = Some(placement.clone());
+        ctx.save(coordinated.record(job));
         // Those that this placement leaves, if they have not answered; all others are being reminded already.
-        let leaving = tenure.releasing.iter().find(|(node, _)| missing.contains(node)).map(|&(_, upto)| upto);
-        *unconfirmed = placement.nodes.iter().copied().collect();
+        let mut releasing = coordinated.releasing().iter();
+        let leaving = releasing.find(|(node, _)| missing.contains(node)).map(|&(_, upto)| upto);
         self.on_remind(job, placement.epoch, 0, ctx);
         if let Some(upto) = leaving {
             ctx.wake_after(self.config.patience(), Timer::Chase(job, upto, 0));
@@ -174,7 +195,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     pub(super) fn on_refuse(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
         let Some(coordinated) = self.coordinated.get(&job) else { return };
         // Who has confirmed and ended since answers a doubled Confirm like this: it has nothing any more.
-        if coordinated.attempts(epoch, from) || coordinated.unconfirmed.contains(&from) {
+        if coordinated.attempts(epoch, from) || coordinated.unconfirmed().any(|node| node == from) {
             self.on_dropped(from, job, epoch, ctx);
         }
     }
@@ -182,11 +203,10 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     /// A node let go of a placement.
     pub(super) fn on_dropped(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
         let Some(coordinated) = self.coordinated.get(&job) else { return };
-        let placed = &coordinated.tenure.placed;
+        let placed = &coordinated.placed;
         let stood =
             placed.as_ref().is_some_and(|placed| placed.epoch == epoch && placed.nodes.contains(&from));
-        let phase =
-            coordinated.attempt.as_ref().filter(|_| coordinated.attempts(epoch, from)).map(|a| a.phase);
+        let phase = coordinated.attempt().filter(|_| coordinated.attempts(epoch, from)).map(|a| a.phase);
         match phase {
             Some(Phase::Preparing | Phase::Committing) => {
                 self.fail(job, Failure::Refused { by: from, next: None }, ctx);
@@ -212,7 +232,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     /// node says then shows it.
     fn tell_if_void(&self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
         let stands = self.coordinated.get(&job).is_some_and(|coordinated| {
-            let placed = coordinated.tenure.placed.as_ref();
+            let placed = coordinated.placed.as_ref();
             coordinated.attempts(epoch, from)
                 || placed.is_some_and(|placed| placed.epoch == epoch && placed.nodes.contains(&from))
         });
@@ -224,13 +244,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     /// A node has said, or shown by what it does, that the placement stands there.
     pub fn note_confirmed(&mut self, from: NodeId, job: JobId, epoch: Epoch) {
         let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
-        let Coordinated { tenure, unconfirmed, .. } = &mut **coordinated;
-        if tenure.placed.as_ref().is_some_and(|placed| placed.epoch == epoch) {
-            unconfirmed.remove(&from);
-            if unconfirmed.is_empty() {
-                // A set keeps room for what was taken out of it, and of very many jobs all have confirmed.
-                unconfirmed.clear();
-            }
+        if coordinated.placed.as_ref().is_some_and(|placed| placed.epoch == epoch)
+            && let Some(unsettled) = &mut coordinated.unsettled
+        {
+            unsettled.unconfirmed.remove(&from);
+            coordinated.settle();
         }
     }
 
@@ -238,12 +256,11 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     pub(super) fn on_remind(&mut self, job: JobId, epoch: Epoch, reminder: u8, ctx: &mut Ctx<'_, Self>) {
         let patience = self.config.patience();
         let Some(coordinated) = self.coordinated.get(&job) else { return };
-        let Coordinated { tenure, unconfirmed, .. } = &**coordinated;
-        let stands = tenure.placed.as_ref().is_some_and(|placed| placed.epoch == epoch);
-        if !stands || unconfirmed.is_empty() || reminder >= REMINDERS_MAX {
+        let stands = coordinated.placed.as_ref().is_some_and(|placed| placed.epoch == epoch);
+        if !stands || coordinated.unconfirmed().next().is_none() || reminder >= REMINDERS_MAX {
             return;
         }
-        for &node in unconfirmed {
+        for node in coordinated.unconfirmed() {
             ctx.send(node, Message::Confirm { job, epoch });
         }
         ctx.wake_after(pause(patience, reminder), Timer::Remind(job, epoch, reminder + 1));
@@ -252,46 +269,47 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     /// Takes the job off all nodes that may have it.
     pub(super) fn release(&mut self, job: JobId, over: bool, ctx: &mut Ctx<'_, Self>) {
         let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
-        coordinated.attempt = None;
-        coordinated.unconfirmed.clear();
-        let tenure = &mut coordinated.tenure;
-        tenure.over |= over;
-        let placed = tenure.placed.take().map(|placed| placed.nodes).unwrap_or_default();
-        let mut letting_go: BTreeSet<NodeId> = tenure.releasing.iter().map(|&(node, _)| node).collect();
+        coordinated.over |= over;
+        let placed = coordinated.placed.take().map(|placed| placed.nodes).unwrap_or_default();
+        let (asked, releasing) = (coordinated.asked().iter().copied(), coordinated.releasing().iter());
+        let mut letting_go: BTreeSet<NodeId> = releasing.map(|&(node, _)| node).chain(asked).collect();
         letting_go.extend(placed);
-        letting_go.append(&mut tenure.asked.drain(..).collect());
-        tenure.releasing = letting_go.into_iter().map(|node| (node, tenure.last)).collect();
-        if tenure.releasing.is_empty() && tenure.over {
+        let releasing: Vec<_> = letting_go.into_iter().map(|node| (node, coordinated.last)).collect();
+        if releasing.is_empty() && coordinated.over {
             self.coordinated.remove(&job);
             ctx.erase(Key::Tenure(job));
             return;
         }
-        ctx.save(Record::Tenure(tenure.clone()));
-        for &(node, upto) in &tenure.releasing {
+        coordinated.unsettled = Some(Box::new(Unsettled { releasing, ..Unsettled::new() }));
+        coordinated.settle();
+        ctx.save(coordinated.record(job));
+        for &(node, upto) in coordinated.releasing() {
             ctx.send(node, Message::Release { job, upto });
         }
-        let upto = tenure.last;
+        let upto = coordinated.last;
         ctx.wake_after(self.config.patience(), Timer::Chase(job, upto, 0));
     }
 
     pub(super) fn on_released(&mut self, from: NodeId, job: JobId, upto: Epoch, ctx: &mut Ctx<'_, Self>) {
         let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
-        let tenure = &mut coordinated.tenure;
-        let before = tenure.releasing.len();
-        tenure.releasing.retain(|&(node, epoch)| node != from || epoch > upto);
-        if tenure.releasing.len() == before {
+        let Some(unsettled) = &mut coordinated.unsettled else { return };
+        let before = unsettled.releasing.len();
+        unsettled.releasing.retain(|&(node, epoch)| node != from || epoch > upto);
+        if unsettled.releasing.len() == before {
             return;
         }
-        if tenure.releasing.is_empty() && tenure.over {
+        coordinated.settle();
+        if coordinated.releasing().is_empty() && coordinated.over {
             self.coordinated.remove(&job);
             ctx.erase(Key::Tenure(job));
             return;
         }
-        ctx.save(Record::Tenure(tenure.clone()));
-        if let Some(attempt) = &mut coordinated.attempt
+        ctx.save(coordinated.record(job));
+        if let Some(unsettled) = &mut coordinated.unsettled
+            && let Unsettled { releasing, attempt: Some(attempt), .. } = &mut **unsettled
             && attempt.phase == Phase::Switching
         {
-            if tenure.releasing.iter().all(|&(node, _)| node != from) {
+            if releasing.iter().all(|&(node, _)| node != from) {
                 attempt.missing.remove(&from);
             }
             let (epoch, late) = (attempt.placement.epoch, attempt.leave_by.is_some_and(|by| by <= ctx.now));
@@ -306,10 +324,10 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     pub(super) fn on_ask(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
         let answer = self.coordinated.get(&job).map(|coordinated| {
-            let Coordinated { tenure, attempt, .. } = &**coordinated;
-            let attempt =
-                attempt.as_ref().filter(|a| a.placement.epoch == epoch && a.placement.nodes.contains(&from));
-            let placed = tenure.placed.as_ref().filter(|p| p.epoch == epoch && p.nodes.contains(&from));
+            let attempt = coordinated
+                .attempt()
+                .filter(|a| a.placement.epoch == epoch && a.placement.nodes.contains(&from));
+            let placed = coordinated.placed.as_ref().filter(|p| p.epoch == epoch && p.nodes.contains(&from));
             match (attempt, placed) {
                 (_, Some(_)) => Some(Message::Confirm { job, epoch }),
                 (Some(attempt), None) => match attempt.phase {
@@ -320,7 +338,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
                     }
                 },
                 (None, None) => {
-                    let mut leaving = tenure.releasing.iter();
+                    let mut leaving = coordinated.releasing().iter();
                     let told = leaving.find(|&&(node, upto)| node == from && upto >= epoch);
                     // Its answer is waited for.
                     Some(match told {
@@ -338,11 +356,8 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     pub(super) fn on_retry(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Self>) {
         let (tries_max, patience) = (self.config.tries, self.config.patience());
-        let Some(attempt) =
-            self.coordinated.get_mut(&job).and_then(|coordinated| coordinated.attempt.as_mut())
-        else {
-            return;
-        };
+        let unsettled = self.coordinated.get_mut(&job).and_then(|known| known.unsettled.as_mut());
+        let Some(attempt) = unsettled.and_then(|unsettled| unsettled.attempt.as_mut()) else { return };
         if attempt.placement.epoch != epoch {
             return;
         }
@@ -376,26 +391,25 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     pub(super) fn on_chase(&mut self, job: JobId, upto: Epoch, reminder: u8, ctx: &mut Ctx<'_, Self>) {
         let patience = self.config.patience();
         let Some(coordinated) = self.coordinated.get_mut(&job) else { return };
-        let tenure = &mut coordinated.tenure;
         let told = |entry: &&(NodeId, Epoch)| entry.1 == upto;
-        if !tenure.releasing.iter().any(|entry| told(&entry)) {
+        if !coordinated.releasing().iter().any(|entry| told(&entry)) {
             return;
         }
-        if tenure.over && reminder >= REMINDERS_MAX {
-            tenure.releasing.retain(|entry| !told(&entry));
-            if tenure.releasing.is_empty() {
+        if coordinated.over && reminder >= REMINDERS_MAX {
+            coordinated.unsettled().releasing.retain(|entry| !told(&entry));
+            if coordinated.releasing().is_empty() {
                 self.coordinated.remove(&job);
                 ctx.erase(Key::Tenure(job));
             } else {
-                ctx.save(Record::Tenure(tenure.clone()));
+                ctx.save(coordinated.record(job));
             }
             return;
         }
-        for &(node, upto) in tenure.releasing.iter().filter(told) {
+        for &(node, upto) in coordinated.releasing().iter().filter(told) {
             ctx.send(node, Message::Release { job, upto });
         }
         let pause = pause(patience, reminder);
-        let pause = if tenure.over { pause } else { pause.min(CHASE_MOST) };
+        let pause = if coordinated.over { pause } else { pause.min(CHASE_MOST) };
         ctx.wake_after(pause, Timer::Chase(job, upto, reminder.saturating_add(1)));
     }
 
@@ -405,22 +419,27 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         for job in jobs {
             let placed = self.placement(job).map(|placed| placed.epoch);
             let here = placed.is_some_and(|epoch| self.stands_here(job, epoch, ctx.me));
-            let Coordinated { tenure, unconfirmed, .. } = self.coordinated(job);
-            let (epoch, asked) = (tenure.last, !tenure.asked.is_empty());
-            if let Some(placed) = &tenure.placed {
+            let coordinated = self.coordinated(job);
+            let (epoch, asked) = (coordinated.last, !coordinated.asked().is_empty());
+            if let Some(placed) = &coordinated.placed {
+                let stands = placed.epoch;
                 // Who has confirmed is not on the disk, but for this node itself. The layer above knows who has ended, and
                 // asking the others again does no harm.
-                unconfirmed.extend(placed.nodes.iter().filter(|&&node| !here || node != ctx.me));
-                let stands = placed.epoch;
-                let leaving: BTreeSet<Epoch> = tenure.releasing.iter().map(|&(_, upto)| upto).collect();
-                for node in std::mem::take(&mut tenure.asked) {
+                let others = placed.nodes.iter().copied().filter(|&node| !here || node != ctx.me);
+                let unconfirmed: BTreeSet<NodeId> = others.collect();
+                let leaving: BTreeSet<Epoch> =
+                    coordinated.releasing().iter().map(|&(_, upto)| upto).collect();
+                let unsettled = coordinated.unsettled();
+                unsettled.unconfirmed = unconfirmed;
+                for node in std::mem::take(&mut unsettled.asked) {
                     ctx.send(node, Message::Abort { job, epoch });
                 }
+                coordinated.settle();
                 self.on_remind(job, stands, 0, ctx);
                 for upto in leaving {
                     ctx.wake_after(self.config.patience(), Timer::Chase(job, upto, 0));
                 }
-            } else if asked || !tenure.releasing.is_empty() {
+            } else if asked || !coordinated.releasing().is_empty() {
                 self.release(job, false, ctx);
                 if asked {
                     ctx.report(Event::Unplaced { job, epoch, by: None });
@@ -430,20 +449,23 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     fn fail(&mut self, job: JobId, why: Failure, ctx: &mut Ctx<'_, Self>) {
-        let attempt = self.coordinated(job).attempt.take();
-        let Some(placement) = attempt.map(|attempt| attempt.placement) else { return };
+        let coordinated = self.coordinated(job);
+        let Some(unsettled) = &mut coordinated.unsettled else { return };
+        let Some(Attempt { placement, .. }) = unsettled.attempt.take() else { return };
+        // The saved record still names who was asked: a restart tells them again, which does no harm.
+        unsettled.asked.clear();
+        coordinated.settle();
         let epoch = placement.epoch;
         for node in placement.nodes {
             ctx.send(node, Message::Abort { job, epoch });
         }
-        // The saved record still names who was asked: a restart tells them again, which does no harm.
-        self.coordinated(job).tenure.asked.clear();
         ctx.report(Event::Failed { job, epoch, why });
     }
 
     /// Says to whoever has not answered what this phase has to say.
     fn tell_missing(&mut self, job: JobId, ctx: &mut Ctx<'_, Self>) {
-        let Coordinated { tenure, attempt: Some(attempt), .. } = self.coordinated(job) else { return };
+        let Some(unsettled) = &self.coordinated(job).unsettled else { return };
+        let Unsettled { releasing, attempt: Some(attempt), .. } = &**unsettled else { return };
         let Placement { epoch, start, span, ref nodes } = attempt.placement;
         match attempt.phase {
             Phase::Preparing => {
@@ -461,7 +483,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
                 }
             }
             Phase::Switching => {
-                for &(node, upto) in &tenure.releasing {
+                for &(node, upto) in releasing {
                     if attempt.missing.contains(&node) {
                         ctx.send(node, Message::Release { job, upto });
                     }
@@ -471,7 +493,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
     }
 
     fn attempt_in(&mut self, job: JobId, epoch: Epoch, phase: Phase) -> Option<&mut Attempt<A, B>> {
-        let attempt = self.coordinated.get_mut(&job)?.attempt.as_deref_mut()?;
+        let attempt = self.coordinated.get_mut(&job)?.unsettled.as_mut()?.attempt.as_mut()?;
         (attempt.placement.epoch == epoch && attempt.phase == phase).then_some(attempt)
     }
 
@@ -488,23 +510,65 @@ fn pause(patience: Span, reminder: u8) -> Span {
 impl<A, B> Coordinated<A, B> {
     /// Whether a node is part of the attempt with this epoch.
     fn attempts(&self, epoch: Epoch, node: NodeId) -> bool {
-        let placement = self.attempt.as_ref().map(|attempt| &attempt.placement);
+        let placement = self.attempt().map(|attempt| &attempt.placement);
         placement.is_some_and(|placement| placement.epoch == epoch && placement.nodes.contains(&node))
     }
 
-    pub(super) fn restore(tenure: Tenure) -> Coordinated<A, B> {
-        Coordinated { tenure, attempt: None, unconfirmed: BTreeSet::new() }
+    /// Who may hold or have committed the placement under way.
+    fn asked(&self) -> &[NodeId] {
+        self.unsettled.as_ref().map_or(&[], |unsettled| &unsettled.asked)
     }
 
-    fn new(job: JobId) -> Coordinated<A, B> {
-        let tenure = Tenure {
-            job,
-            last: Epoch::default(),
-            asked: Vec::new(),
-            placed: None,
-            releasing: Vec::new(),
-            over: false,
-        };
-        Coordinated::restore(tenure)
+    /// Who has yet to let go, and up to which placement.
+    pub fn releasing(&self) -> &[(NodeId, Epoch)] {
+        self.unsettled.as_ref().map_or(&[], |unsettled| &unsettled.releasing)
+    }
+
+    pub fn attempt(&self) -> Option<&Attempt<A, B>> {
+        self.unsettled.as_ref()?.attempt.as_ref()
+    }
+
+    /// Who of the placement has not said that it will start there.
+    fn unconfirmed(&self) -> impl Iterator<Item = NodeId> {
+        self.unsettled.iter().flat_map(|unsettled| unsettled.unconfirmed.iter().copied())
+    }
+
+    /// What is under way, to be changed; [settle](Coordinated::settle) when that may have ended it.
+    fn unsettled(&mut self) -> &mut Unsettled<A, B> {
+        self.unsettled.get_or_insert_with(|| Box::new(Unsettled::new()))
+    }
+
+    /// Takes no room for what is not under way.
+    fn settle(&mut self) {
+        self.unsettled = self.unsettled.take().filter(|unsettled| !unsettled.is_empty());
+    }
+
+    fn record(&self, job: JobId) -> Record<A, B> {
+        let (asked, releasing) = (self.asked().to_vec(), self.releasing().to_vec());
+        let &Coordinated { last, over, .. } = self;
+        Record::Tenure(Tenure { job, last, asked, placed: self.placed.clone(), releasing, over })
+    }
+
+    pub(super) fn restore(tenure: Tenure) -> Coordinated<A, B> {
+        let Tenure { job: _, last, asked, placed, releasing, over } = tenure;
+        let unsettled = Some(Box::new(Unsettled { asked, releasing, ..Unsettled::new() }));
+        let mut coordinated = Coordinated { last, over, placed, unsettled };
+        coordinated.settle();
+        coordinated
+    }
+
+    fn new() -> Coordinated<A, B> {
+        Coordinated { last: Epoch::default(), over: false, placed: None, unsettled: None }
+    }
+}
+
+impl<A, B> Unsettled<A, B> {
+    fn new() -> Unsettled<A, B> {
+        Unsettled { asked: Vec::new(), releasing: Vec::new(), attempt: None, unconfirmed: BTreeSet::new() }
+    }
+
+    fn is_empty(&self) -> bool {
+        let Unsettled { asked, releasing, attempt, unconfirmed } = self;
+        asked.is_empty() && releasing.is_empty() && attempt.is_none() && unconfirmed.is_empty()
     }
 }

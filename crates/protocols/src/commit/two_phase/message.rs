@@ -6,6 +6,7 @@ use std::hash::Hash;
 use minicbor::{CborLen, Decode, Encode};
 use shoal_model::{Amount, Epoch, JobId, NodeId, Span, Time};
 
+use crate::nodes::Nodes;
 use crate::protocol;
 use crate::shared::Shared;
 
@@ -204,7 +205,7 @@ pub struct Placement {
     pub span: Span,
     /// Where, by rank.
     #[n(3)]
-    pub nodes: Vec<NodeId>,
+    pub nodes: Nodes,
 }
 
 /// What must survive a crash.

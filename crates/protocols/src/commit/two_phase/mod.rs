@@ -289,32 +289,32 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     /// The jobs that this node coordinates, those not counted that it was told to forget.
     pub fn jobs(&self) -> impl Iterator<Item = JobId> {
-        self.coordinated.iter().filter(|(_, coordinated)| !coordinated.tenure.over).map(|(&job, _)| job)
+        self.coordinated.iter().filter(|(_, coordinated)| !coordinated.over).map(|(&job, _)| job)
     }
 
     /// Where a job that this node coordinates is placed.
     pub fn placement(&self, job: JobId) -> Option<&Placement> {
-        self.coordinated.get(&job)?.tenure.placed.as_ref()
+        self.coordinated.get(&job)?.placed.as_ref()
     }
 
     /// The number of the last placement of a job that this node coordinates, or of what was to be one.
     pub fn last_epoch(&self, job: JobId) -> Epoch {
-        self.coordinated.get(&job).map(|coordinated| coordinated.tenure.last).unwrap_or_default()
+        self.coordinated.get(&job).map(|coordinated| coordinated.last).unwrap_or_default()
     }
 
     /// Whether an attempt at placing the job is under way.
     pub fn is_placing(&self, job: JobId) -> bool {
-        self.coordinated.get(&job).is_some_and(|coordinated| coordinated.attempt.is_some())
+        self.coordinated.get(&job).is_some_and(|coordinated| coordinated.attempt().is_some())
     }
 
     /// A node that has yet to let go of a job that this node coordinates, if there is one.
     pub fn lingers_on(&self, job: JobId) -> Option<NodeId> {
-        self.coordinated.get(&job)?.tenure.releasing.first().map(|&(node, _)| node)
+        self.coordinated.get(&job)?.releasing().first().map(|&(node, _)| node)
     }
 
     /// Whether this node coordinates the job, and has not been told that it is over.
     pub fn is_open(&self, job: JobId) -> bool {
-        self.coordinated.get(&job).is_some_and(|coordinated| !coordinated.tenure.over)
+        self.coordinated.get(&job).is_some_and(|coordinated| !coordinated.over)
     }
 
     /// What this node has promised of a placement, and how firmly.

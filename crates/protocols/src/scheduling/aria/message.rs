@@ -333,7 +333,7 @@ impl Tenure {
     /// Where the job is, if somebody has it.
     pub fn placement(&self) -> Option<Placement> {
         let Placed { epoch, node, start, span, .. } = self.placed?;
-        Some(Placement { epoch, start, span, nodes: vec![node] })
+        Some(Placement { epoch, start, span, nodes: vec![node].into() })
     }
 }
 

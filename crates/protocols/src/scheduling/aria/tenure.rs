@@ -201,7 +201,7 @@ impl Aria {
                 self.remind_later(job, ctx);
             }
             self.searches.remove(&job);
-            let placement = Placement { epoch, start, span, nodes: vec![from] };
+            let placement = Placement { epoch, start, span, nodes: vec![from].into() };
             ctx.report(Event::Placed(job, placement));
             return;
         }

@@ -211,7 +211,7 @@ impl Proactive {
         let mut search = Search::new(needs, ctx.now);
         search.overlay = self.overlay_for(search.criterion.first());
         let Placement { start, nodes, .. } = stands.clone();
-        search.placed = Some(Plan { cost: Cost::IMPOSSIBLE, start, nodes });
+        search.placed = Some(Plan { cost: Cost::IMPOSSIBLE, start, nodes: nodes.into() });
         search.unpriced = true;
         let after = RESUMES_AFTER + RESUMES_EACH * self.open.len() as u64;
         self.open.insert(job, search);
