@@ -20,6 +20,8 @@ use shoal_model::{JobId, Time};
 use shoal_protocols::node::{End, Event, Refusal};
 use tokio::sync::{Notify, broadcast};
 
+use super::by_time::ByTime;
+use super::packed::Packed;
 use super::story::{Story, What, of_event};
 use crate::store::journal::{self, Journal};
 use crate::store::{self, Store};
@@ -78,14 +80,15 @@ struct Shared {
 /// Where stories are found.
 #[derive(Default)]
 struct Lists {
-    by_time: BTreeSet<Cursor>,
-    open: BTreeSet<JobId>,
+    by_time: ByTime,
+    /// How many have not ended.
+    open: usize,
     /// Those that have ended, the first to do so first.
     over: BTreeSet<(Time, JobId)>,
 }
 
 struct Inner {
-    stories: BTreeMap<JobId, Story>,
+    stories: BTreeMap<JobId, Packed>,
     lists: Lists,
     refused: VecDeque<(JobId, Refusal)>,
     watched: BTreeMap<JobId, (Arc<Notify>, usize)>,
@@ -116,11 +119,13 @@ impl History {
             closed: false,
         };
         // Made from all at once: one by one and in order, they would leave nodes half empty.
-        inner.stories = opened.records.into_iter().map(|story| (story.job, story)).collect();
-        for story in inner.stories.values_mut() {
-            story.events.shrink_to_fit();
-            inner.lists.place(story);
-        }
+        let lists = &mut inner.lists;
+        lists.by_time = opened.records.iter().map(Cursor::of).collect();
+        let pack = |story: Story| {
+            lists.place(&story, None);
+            (story.job, Packed::new(&story))
+        };
+        inner.stories = opened.records.into_iter().map(pack).collect();
         let shared = Arc::new(Shared { inner: Mutex::new(inner), bell: Condvar::new() });
         let (told, _) = broadcast::channel(BEHIND_MAX);
         let writer = Arc::clone(&shared);
@@ -178,13 +183,13 @@ impl History {
 
     /// The story of a job.
     pub fn story(&self, job: JobId) -> Option<Story> {
-        self.shared.lock().stories.get(&job).cloned()
+        self.shared.lock().story(job)
     }
 
     /// How far jobs have come, as far as there is a story of them.
     pub fn states(&self, jobs: &[JobId]) -> Vec<Option<State>> {
         let inner = self.shared.lock();
-        jobs.iter().map(|job| inner.stories.get(job).map(Story::state)).collect()
+        jobs.iter().map(|job| inner.stories.get(job).map(Packed::state)).collect()
     }
 
     /// The jobs whose ids begin so, at most so many.
@@ -199,7 +204,7 @@ impl History {
     pub fn latest(&self, states: &[State], before: Option<Cursor>, most: usize) -> Vec<Cursor> {
         let inner = self.shared.lock();
         let end = before.unwrap_or(Cursor(Time::NEVER, JobId([u8::MAX; 16])));
-        let listed = inner.lists.by_time.range(..end).rev().copied();
+        let listed = inner.lists.by_time.before(end);
         let wanted = |cursor: &Cursor| {
             states.is_empty()
                 || inner.stories.get(&cursor.1).is_some_and(|story| states.contains(&story.state()))
@@ -211,17 +216,18 @@ impl History {
     pub fn queue(&self, states: &[State], after: Option<Cursor>, most: usize) -> Vec<Cursor> {
         let inner = self.shared.lock();
         let mut open: Vec<Cursor> = inner
-            .lists
-            .open
+            .stories
             .iter()
-            .filter_map(|job| inner.stories.get(job))
-            .filter(|story| states.is_empty() || states.contains(&story.state()))
-            .map(|story| {
+            .filter(|(_, story)| story.is_open())
+            .filter(|(_, story)| states.is_empty() || states.contains(&story.state()))
+            .map(|(&job, story)| {
                 let start = match story.state() {
-                    State::Planned | State::Running => story.placement(None).map(|(_, start, ..)| start),
+                    State::Planned | State::Running => {
+                        story.story(job).placement(None).map(|(_, start, ..)| start)
+                    }
                     _ => None,
                 };
-                Cursor(start.unwrap_or(Time::NEVER), story.job)
+                Cursor(start.unwrap_or(Time::NEVER), job)
             })
             .filter(|cursor| after.is_none_or(|after| *cursor > after))
             .collect();
@@ -243,7 +249,7 @@ impl History {
 
     /// How many jobs have not ended.
     pub fn open_jobs(&self) -> usize {
-        self.shared.lock().lists.open.len()
+        self.shared.lock().lists.open
     }
 
     /// Why a job was not taken, if it was not; asked once.
@@ -264,7 +270,7 @@ impl History {
     /// The story of a job, and what is told from then on, which begins with this number: nothing is in both or in neither.
     pub fn follow(&self, job: JobId) -> (Option<Story>, u64, broadcast::Receiver<Arc<Told>>) {
         let inner = self.shared.lock();
-        (inner.stories.get(&job).cloned(), inner.number, self.told.subscribe())
+        (inner.story(job), inner.number, self.told.subscribe())
     }
 
     /// What was told after a number, as far as it is kept, and what is told from now on.
@@ -331,7 +337,7 @@ impl Shared {
             let closed = inner.closed;
             let dirty = std::mem::take(&mut inner.dirty);
             let batch: Vec<(JobId, Option<Story>)> =
-                dirty.into_iter().map(|job| (job, inner.stories.get(&job).cloned())).collect();
+                dirty.into_iter().map(|job| (job, inner.story(job))).collect();
             drop(inner);
             behind |= !batch.is_empty();
             let sync = closed || (behind && synced.elapsed() >= PACE);
@@ -392,17 +398,25 @@ fn open(folder: &Path) -> Result<journal::Opened<Story>, store::Error> {
 }
 
 impl Inner {
+    fn story(&self, job: JobId) -> Option<Story> {
+        self.stories.get(&job).map(|packed| packed.story(job))
+    }
+
     fn add(&mut self, at: Time, job: JobId, what: What) {
-        let story = self.stories.entry(job).or_insert_with(|| Story::new(job));
+        let before = self.stories.get(&job);
+        let was_open = before.map(Packed::is_open);
+        let mut story = before.map_or_else(|| Story::new(job), |before| before.story(job));
         if !story.add(at, what) {
             return;
         }
-        self.lists.place(story);
+        self.lists.place(&story, was_open);
+        self.stories.insert(job, Packed::new(&story));
         self.dirty.insert(job);
         while self.stories.len() > STORIES_MAX {
             let Some((_, oldest)) = self.lists.over.pop_first() else { break };
-            if let Some(story) = self.stories.remove(&oldest) {
-                self.lists.by_time.remove(&Cursor(story.accepted().unwrap_or_default(), oldest));
+            if let Some(packed) = self.stories.remove(&oldest) {
+                self.lists.by_time.remove(&Cursor::of(&packed.story(oldest)));
+                self.lists.open -= usize::from(packed.is_open());
             }
             self.dirty.insert(oldest);
         }
@@ -410,22 +424,23 @@ impl Inner {
 }
 
 impl Lists {
-    /// Puts a story where it is found.
-    fn place(&mut self, story: &Story) {
-        self.by_time.insert(Cursor(story.accepted().unwrap_or_default(), story.job));
+    /// Puts a story where it is found, which was there before and open, or not.
+    fn place(&mut self, story: &Story, was_open: Option<bool>) {
+        self.by_time.insert(Cursor::of(story));
+        self.open -= usize::from(was_open.unwrap_or_default());
         match story.ended() {
-            Some(at) => {
-                self.open.remove(&story.job);
-                self.over.insert((at, story.job));
-            }
-            None => {
-                self.open.insert(story.job);
-            }
+            Some(at) => drop(self.over.insert((at, story.job))),
+            None => self.open += 1,
         }
     }
 }
 
 impl Cursor {
+    /// Where a job stands in the order of acceptance.
+    fn of(story: &Story) -> Cursor {
+        Cursor(story.accepted().unwrap_or_default(), story.job)
+    }
+
     /// The cursor as a word.
     pub fn word(self) -> String {
         format!("{:016x}{}", self.0.as_micros(), self.1)

@@ -11,6 +11,7 @@
 //! An answer to a submission comes after the job is durable: it is made by a look at the core that follows the command,
 //! and looks are answered once all that was saved before them is on disk.
 
+mod by_time;
 mod files;
 mod grid;
 pub mod history;
@@ -18,6 +19,7 @@ mod jobs;
 mod lists;
 mod logs;
 mod output;
+mod packed;
 mod reserved;
 mod respond;
 mod rights;
