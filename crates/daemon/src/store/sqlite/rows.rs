@@ -1,6 +1,6 @@
 //! Which row of the file holds which key.
 //!
-//! A key is known by 64 bits of its hash, which is drawn anew for each life: that takes less room than the keys themselves,
+//! A key is known by 32 bits of its hash, which is drawn anew for each life: that takes less room than the keys themselves,
 //! where hundreds of thousands wait. The file has the keys, and whatever is changed there is found by its row and its key,
 //! so that two keys with one hash never share a row.
 
@@ -17,8 +17,8 @@ pub(super) type Group = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 /// Which row of the file holds which key.
 #[derive(Debug)]
 pub(super) struct Rows<S = RandomState> {
-    of: HashMap<u64, i64, S>,
-    /// The rows of keys whose hash is that of another, which came first.
+    of: HashMap<u32, u32, S>,
+    /// The rows of keys whose hash is that of another, which came first, and rows with very high numbers.
     twins: BTreeMap<Box<[u8]>, i64>,
     /// The highest number that a row has had in this life.
     last: i64,
@@ -38,20 +38,26 @@ impl<S: BuildHasher + Default> Rows<S> {
     /// Notes where a key lies that was not there before.
     pub fn put(&mut self, key: &[u8], row: i64) {
         self.last = self.last.max(row);
-        let hash = self.of.hasher().hash_one(key);
-        if *self.of.entry(hash).or_insert(row) != row {
+        let hash = self.hash(key);
+        let noted = u32::try_from(row).is_ok_and(|low| *self.of.entry(hash).or_insert(low) == low);
+        if !noted {
             self.twins.insert(key.into(), row);
         }
     }
 
+    fn hash(&self, key: &[u8]) -> u32 {
+        self.of.hasher().hash_one(key) as u32
+    }
+
     /// Where a key lies, if anywhere; or where its twin does.
     fn get(&self, key: &[u8]) -> Option<i64> {
-        self.twins.get(key).or_else(|| self.of.get(&self.of.hasher().hash_one(key))).copied()
+        self.twins.get(key).copied().or_else(|| self.of.get(&self.hash(key)).map(|&row| row.into()))
     }
 
     fn remove(&mut self, key: &[u8]) {
         if self.twins.remove(key).is_none() {
-            self.of.remove(&self.of.hasher().hash_one(key));
+            let hash = self.hash(key);
+            self.of.remove(&hash);
         }
     }
 
@@ -117,6 +123,18 @@ mod tests {
         fn write(&mut self, bytes: &[u8]) {
             self.0 = bytes.iter().fold(self.0, |sum, &byte| sum + u64::from(byte));
         }
+    }
+
+    #[test]
+    fn rows_with_very_high_numbers_are_found_too() {
+        let mut rows: Rows = Rows::new();
+        let high = i64::from(u32::MAX) + 7;
+        for (key, row) in [(b"a", 1), (b"b", high), (b"c", high - 7)] {
+            rows.put(key, row);
+        }
+        assert_eq!([b"a", b"b", b"c"].map(|key| rows.get(key)), [Some(1), Some(high), Some(high - 7)]);
+        rows.remove(b"b");
+        assert_eq!([b"a", b"b"].map(|key| rows.get(key)), [Some(1), None]);
     }
 
     #[test]

@@ -13,8 +13,9 @@ use super::wal;
 
 /// How long a write waits for somebody who looks into the file with another program.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The memory in which pages are kept, in KiB; SQLite counts it with a minus sign.
-const CACHE_KIB: i64 = 8 << 10;
+/// The memory in which pages are kept, in KiB; SQLite counts it with a minus sign. New rows come last and rows are found by
+/// their numbers, so that more would be for pages that are not looked at again, and that the system keeps as well.
+const CACHE_KIB: i64 = 2 << 10;
 
 /// The bytes of a file's head, and what stands where in it.
 const HEAD: usize = 100;
