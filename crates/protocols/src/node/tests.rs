@@ -85,7 +85,7 @@ fn job_that_waits_with_a_place_takes_no_room_for_what_few_jobs_have() {
     world.command(NodeId(1), Command::Submit(job.clone()));
     world.run_for(Span::from_mins(10));
     let owned = world.core(NodeId(1)).job(job.id()).unwrap();
-    assert!(matches!(owned.phase(), owned::Phase::Placed { .. }), "{}", world.story());
+    assert!(matches!(owned.phase(), Phase::Placed { .. }), "{}", world.story());
     assert!(owned.is_tidy(), "{owned:?}");
 }
 

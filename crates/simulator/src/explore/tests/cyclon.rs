@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn caches_hold_no_node_twice_and_never_their_own() {
-    let config = Config { cache: 2, shuffle: 2, walk: 1, period_ms: 1_000 };
+    let config = Config { cache: 2, shuffle: 2, walk: 1, period_ms: 1_000, rests: 0 };
     let report = Explorer::<Cyclon>::new(3, |_| config, ())
         .command(N1, Command::Join(N2))
         .command(N3, Command::Join(N2))
