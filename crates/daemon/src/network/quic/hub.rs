@@ -258,7 +258,7 @@ impl Hub {
         let teller = self.book().teller(node);
         let mut peers: Vec<_> =
             self.all_peers().into_iter().filter(|peer| peer.node != node && peer.link().is_some()).collect();
-        peers.sort_by_key(|peer| (Some(peer.node) != teller, std::cmp::Reverse(peer.used())));
+        peers.sort_by_cached_key(|peer| (Some(peer.node) != teller, std::cmp::Reverse(peer.used())));
         for peer in peers.into_iter().take(ASK_AROUND) {
             peer.push(peer::who(vec![node]));
         }
@@ -390,7 +390,8 @@ impl Hub {
             }
         }
         let lapse = |mut links: Vec<Arc<Link>>, most: usize, quiet: Duration| {
-            links.sort_by_key(|link| link.silent());
+            // Each looked at once: what changes while it is sorted has no order.
+            links.sort_by_cached_key(|link| link.silent());
             let lapsed = links.iter().skip(most).filter(|link| link.silent() >= quiet);
             lapsed.for_each(|link| link.close(Reason::Idle));
         };
