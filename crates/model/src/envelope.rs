@@ -67,7 +67,7 @@ pub struct Seal {
 
 /// A job that makes sense, ready to travel.
 ///
-/// Very many may wait: what all jobs of a user have in common is in memory once. What it says is [`Said`].
+/// Very many may wait: what all jobs of a user have in common is in memory once. What it says is `Said`.
 #[derive(Clone)]
 pub struct Envelope {
     job: Job,

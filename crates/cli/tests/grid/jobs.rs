@@ -164,6 +164,23 @@ fn output_is_followed_as_it_comes_and_to_its_end() {
 }
 
 #[test]
+fn array_of_quick_jobs_ends_though_most_of_them_share_places() {
+    let node = Node::start(&["--cores", "2"]);
+    let submitted = node.json(&["submit", "--array", "1-300", "--time", "1m", "--", "true"]);
+    let id = submitted["id"].as_str().unwrap();
+    assert!(node.shoal(&["wait", "--timeout", "50s", id]).status.success());
+    let status = node.json(&["status", id]);
+    assert_eq!(status["state"], "finished", "{status}");
+    // The owner of the machine hears of each, whoever shared a place with whom.
+    let audit = std::fs::read_to_string(node.home().join("audit.log")).unwrap();
+    assert_eq!(audit.matches("\"kind\":\"started\"").count(), 300);
+    wait_until("all ends are written down", || {
+        let audit = std::fs::read_to_string(node.home().join("audit.log")).unwrap();
+        (audit.matches("\"kind\":\"ended\"").count() == 300).then_some(())
+    });
+}
+
+#[test]
 fn ids_can_be_shortened_while_unambiguous() {
     let node = Node::start(&[]);
     let jobs: Vec<String> = (0..20).map(|_| node.submit(&["--plan", "0s"], "true")).collect();

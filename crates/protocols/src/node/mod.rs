@@ -71,7 +71,6 @@ pub use owner::OWNED_MAX;
 pub use queues::Queue;
 pub use recall::recalling;
 pub use runner::{START_GRACE, TaskState, WANTED_EVERY};
-pub use train::{RIDERS_MAX, RIDES_MOST};
 use work::{Recipe, Work};
 
 /// What a node says and hears, as a layer of its own.

@@ -10,7 +10,7 @@ use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time};
 use super::Node;
 use super::gate::{DENIED_MAX, Denial};
 use super::message::{End, Exit, Key, OwnedRecord, Record};
-use super::train::{self, Train};
+use super::train::Train;
 use crate::nodes::Nodes;
 use crate::protocol::Ctx;
 use crate::scheduling::Stuck;
@@ -21,7 +21,7 @@ const TRAVEL_LEAST: Span = Span::from_millis(500);
 
 /// A job that was accepted here.
 ///
-/// Very many may wait: what few of them have lies apart, in [`Rare`], and is read and written as if it were here.
+/// Very many may wait: what few of them have lies apart, in `Rare`, and is read and written as if it were here.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owned {
     pub(super) id: JobId,
@@ -372,12 +372,7 @@ impl Owned {
 
     /// What it needs of its nodes: made when it is asked for, since very many jobs may wait.
     pub(super) fn needs(&self) -> Needs {
-        Needs { begin: self.begin, ..Needs::of(self.envelope.job(), self.span()) }
-    }
-
-    /// How long it has its place: those that ride with it have their whole time too, whenever they begin.
-    pub(super) fn span(&self) -> Span {
-        self.limit + if self.train.riders().is_some() { train::RIDES_MOST } else { Span::ZERO }
+        Needs { begin: self.begin, ..Needs::of(self.envelope.job(), self.limit) }
     }
 
     /// How many nodes start it together.

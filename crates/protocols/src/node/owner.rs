@@ -161,7 +161,7 @@ impl Node {
             return;
         }
         let Some(owned) = self.unended(job) else { return };
-        let (span, resources) = (owned.span(), &owned.envelope.job().resources);
+        let (span, resources) = (owned.limit, &owned.envelope.job().resources);
         let shares = nodes.iter().map(|&node| (node, resources.clone())).collect();
         let brief = Shared::new(Brief {
             envelope: owned.envelope.clone(),

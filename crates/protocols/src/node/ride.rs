@@ -19,8 +19,8 @@ pub(super) enum Seat {
     /// It has it for itself.
     #[default]
     Alone,
-    /// It is its own, and these run in it afterwards; so many of them have not ended.
-    Leads { riders: Box<[Task]>, open: usize },
+    /// It is its own, and these run in it afterwards; so many of them have not ended, and all before the `next` have begun.
+    Leads { riders: Box<[Task]>, open: usize, next: usize },
     /// It is this task's. Whether it has begun, and whether its end is on disk.
     Rides { leader: Task, begun: bool, saved: bool },
 }
@@ -63,22 +63,28 @@ impl Work {
             all.push(rider);
         }
         if let Some(running) = self.tasks.get_mut(&task).filter(|_| !all.is_empty()) {
-            running.seat = Seat::Leads { riders: all.into(), open };
+            running.seat = Seat::Leads { riders: all.into(), open, next: 0 };
         }
     }
 
     /// The task that is next after one, if there is one that has not begun.
-    fn next_after(&self, task: Task) -> Option<Task> {
+    fn next_after(&mut self, task: Task) -> Option<Task> {
         let leader = self.tasks.get(&task)?.seat.leader().unwrap_or(task);
-        let Seat::Leads { riders, .. } = &self.tasks.get(&leader)?.seat else { return None };
-        let waits = |rider: &&Task| {
+        let Seat::Leads { riders, next, .. } = &self.tasks.get(&leader)?.seat else { return None };
+        let waits = |rider: &Task| {
             let running = self.tasks.get(rider);
             running.is_some_and(|running| {
                 running.state == TaskState::Running
                     && matches!(running.seat, Seat::Rides { begun: false, .. })
             })
         };
-        riders.iter().find(waits).copied()
+        let place = (*next..riders.len()).find(|&place| waits(&riders[place]));
+        let (past, found) = (place.unwrap_or(riders.len()), place.map(|place| riders[place]));
+        // None of them will wait again: there is no need to look at them once more.
+        if let Some(Running { seat: Seat::Leads { next, .. }, .. }) = self.tasks.get_mut(&leader) {
+            *next = past;
+        }
+        found
     }
 
     /// One that rode with a task does no longer; says whether it was the last, and the task itself has ended.
@@ -114,7 +120,6 @@ impl Node {
         task: Task,
         brief: &Shared<Brief>,
         stop_at: Time,
-        short: bool,
         ctx: &mut Ctx<'_, Node>,
     ) {
         let Some(work) = &mut self.work else { return };
@@ -125,7 +130,8 @@ impl Node {
             let Brief { envelope, nodes, .. } = &**brief;
             let (envelope, nodes) = (envelope.clone(), nodes.clone());
             let brief = Shared::new(Brief { envelope, nodes, index: Some(index), riders: None });
-            ctx.act(Action::Start { task: rider, brief, stop_at, short, behind: Some(behind) });
+            // It begins later than its place does: if its time was not enough, it has another for itself.
+            ctx.act(Action::Start { task: rider, brief, stop_at, short: true, behind: Some(behind) });
             behind = rider;
         }
         if behind != task {
@@ -168,7 +174,7 @@ impl Node {
 
     /// Those that have not begun by now get off: one before them is slow.
     pub(super) fn on_trim(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
-        while let Some(rider) = self.work.as_ref().and_then(|work| work.next_after(task)) {
+        while let Some(rider) = self.work.as_mut().and_then(|work| work.next_after(task)) {
             ctx.act(Action::Stop(rider));
             self.settle_rider(rider, task, Exit::NotStarted, ctx);
         }

@@ -161,7 +161,7 @@ impl Node {
         ctx.act(Action::Start { task, brief: brief.clone(), stop_at, short, behind: None });
         ctx.send(owner, Message::Job(JobMessage::Started(task, ctx.now)));
         self.ask_later(task, ctx);
-        self.start_riders(task, &brief, stop_at, short, ctx);
+        self.start_riders(task, &brief, stop_at, ctx);
     }
 
     /// Makes the reservation of a task longer; tells whether there was room.
