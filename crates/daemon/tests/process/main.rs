@@ -8,4 +8,5 @@ mod lines;
 mod machine;
 mod memory;
 mod outcomes;
+mod rides;
 mod strangers;

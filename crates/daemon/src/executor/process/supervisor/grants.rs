@@ -111,6 +111,13 @@ impl Grants {
         Ok(grant)
     }
 
+    /// What one task had is another's from now on.
+    pub fn rename(&mut self, from: Task, to: Task) {
+        if let Some(held) = self.held.remove(&from) {
+            self.held.insert(to, held);
+        }
+    }
+
     /// Takes back what a task had.
     pub fn give_back(&mut self, task: Task) {
         if let Some(held) = self.held.remove(&task) {

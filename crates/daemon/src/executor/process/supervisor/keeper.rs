@@ -7,17 +7,18 @@
 //!                                        └────▶ may tidy up ─────────────┘ gone, or KILL after the grace
 //! ```
 //!
+//! Quick tasks that wait in line run without it ([`riding`]).
+//!
 //! A *turn* takes all that has come, as the driver's does, and writes what follows from it; then it forks and tells. A
 //! ledger that fails ends the supervisor, and with it every task: what is not written did not happen.
 
+mod riding;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgid};
 use shoal_model::units::About;
@@ -31,6 +32,7 @@ use super::groups::Groups;
 use super::ledger::Ledger;
 use super::lines::{Lines, Waiting};
 use super::reaper::{self, Reaper};
+use super::rides::{Number, Rides};
 use super::spawner::{Failed, Spawned, Spawner};
 use super::{Event, TASKS_MAX, ended, output, survey, system};
 use crate::bounded;
@@ -39,6 +41,8 @@ use crate::store;
 
 /// How often outputs are looked at.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long the ends of tasks that ride may wait to be written and told, for many at once.
+const GATHER: Duration = Duration::from_millis(5);
 /// How long a supervisor without daemon and tasks stays: all that it knows is on disk.
 const LINGER: Duration = Duration::from_secs(2);
 /// What is taken in one turn, at most: nobody waits for ever.
@@ -59,6 +63,15 @@ pub(super) struct Keeper {
     tasks: BTreeMap<Task, Running>,
     /// Orders that wait for others to end, and who is told of them.
     lines: Lines,
+    rides: Arc<Rides>,
+    /// The ride of each task that rides and has not ended, as far as was gathered.
+    riders: BTreeMap<Task, Number>,
+    /// The rides themselves.
+    rides_known: BTreeMap<Number, riding::Ride>,
+    /// How many there have been.
+    rides_begun: Number,
+    /// When they were gathered last.
+    gathered: Instant,
     /// The first process of each task, until it is reaped.
     leaders: BTreeMap<Pid, Task>,
     /// The process group of each task.
@@ -67,6 +80,8 @@ pub(super) struct Keeper {
     alarms: BTreeSet<(Instant, Task)>,
     /// To be forked once the ledger is written.
     starts: Vec<(Order, Grant)>,
+    /// Rides that begin then.
+    go: Vec<Number>,
     /// To be told then.
     news: Vec<(u64, Ended)>,
     /// Says how old an end is.
@@ -113,6 +128,29 @@ enum Stage {
     Leaderless(Exit, Usage),
 }
 
+impl Running {
+    fn new(order: &Order, asker: u64, stage: Stage, since: Instant, alarm: Option<Instant>) -> Running {
+        Running {
+            asker,
+            stage,
+            since,
+            group: None,
+            alarm,
+            overrun: if order.short { Exit::CutShort } else { Exit::Overran },
+            grace: micros(order.grace),
+            output_max: order.output_max,
+            dropped: [0; 2],
+            grouped: order.keep.is_some_and(|keep| keep.grouped || keep.capped),
+            memory: order.memory,
+            confined: order.is_confined(),
+            disk: order.walls.as_ref().and_then(|walls| walls.disk),
+            full: false,
+            cause: None,
+            no_mercy: false,
+        }
+    }
+}
+
 impl Keeper {
     pub fn new(
         layout: Layout,
@@ -120,6 +158,7 @@ impl Keeper {
         spawner: Spawner,
         reaper: Reaper,
         control_groups: Arc<Groups>,
+        rides: Arc<Rides>,
         survey: Sender<survey::Word>,
     ) -> Keeper {
         Keeper {
@@ -134,10 +173,16 @@ impl Keeper {
             daemons: BTreeMap::new(),
             tasks: BTreeMap::new(),
             lines: Lines::default(),
+            rides,
+            riders: BTreeMap::new(),
+            rides_known: BTreeMap::new(),
+            rides_begun: 0,
+            gathered: Instant::now(),
             leaders: BTreeMap::new(),
             groups: BTreeMap::new(),
             alarms: BTreeSet::new(),
             starts: Vec::new(),
+            go: Vec::new(),
             news: Vec::new(),
             clock: Clock::new(),
             looked: Instant::now(),
@@ -168,10 +213,15 @@ impl Keeper {
     }
 
     fn next_wake(&self) -> Option<Instant> {
-        let look = if self.tasks.is_empty() { None } else { Some(self.looked + LOOK) };
+        let look = if self.tasks.is_empty() && self.rides_known.is_empty() {
+            None
+        } else {
+            Some(self.looked + LOOK)
+        };
         let alarm = self.alarms.first().map(|alarm| alarm.0);
         let leave = self.idle_since.map(|since| since + LINGER);
-        [look, alarm, leave, self.ledger.sync_at()].into_iter().flatten().min()
+        let gather = if self.rides_known.is_empty() { None } else { Some(self.gathered + GATHER) };
+        [look, alarm, leave, gather, self.ledger.sync_at()].into_iter().flatten().min()
     }
 
     fn on_event(&mut self, event: Event) -> Result<(), store::Error> {
@@ -180,13 +230,14 @@ impl Keeper {
             Event::Gone(daemon) => drop(self.daemons.remove(&daemon)),
             Event::Said(daemon, Request::Start(order)) => self.on_start(daemon, *order)?,
             Event::Said(daemon, Request::Adopt(task)) => self.on_adopt(daemon, task),
-            Event::Said(_, Request::Stop(task)) => match self.lines.take_out(task) {
-                Some(waiting) => {
-                    let reason = Some("its turn had not come".to_owned());
-                    self.note(waiting.asker, ended(task, Exit::Stopped, reason))?;
+            Event::Said(_, Request::Stop(task)) => {
+                let due = self.take_over_for(task)?;
+                match self.lines.take_out(task) {
+                    Some(waiting) => self.tell_taken_out(&waiting)?,
+                    None => self.stop(task, Exit::Stopped),
                 }
-                None => self.stop(task, Exit::Stopped),
-            },
+                due.map_or(Ok(()), |before| self.call_next(before))?;
+            }
             Event::Said(_, Request::Hello(_)) | Event::Spawned => {}
             Event::Reap => self.reaper.has_spoken(),
             Event::Full(task) => self.on_full(task),
@@ -197,8 +248,9 @@ impl Keeper {
     /// Does all that follows from what has come.
     fn turn(&mut self) -> Result<(), store::Error> {
         self.on_spawned()?;
+        self.gather_rides()?;
         self.ring_alarms();
-        self.look_at_outputs();
+        self.look_at_outputs()?;
         self.reap()?;
         self.bury()?;
         self.forget()?;
@@ -206,6 +258,13 @@ impl Keeper {
         self.ledger.write()?;
         for (order, grant) in self.starts.drain(..) {
             self.spawner.start(order, grant);
+        }
+        for ride in std::mem::take(&mut self.go) {
+            if !self.spawner.ride(ride)
+                && let Some(before) = self.take_over(ride)?
+            {
+                self.call_next(before)?;
+            }
         }
         for (daemon, ended) in self.news.drain(..) {
             // One that takes nothing any more is cut off: its writer ends with the last sender.
@@ -215,14 +274,15 @@ impl Keeper {
                 self.daemons.remove(&daemon);
             }
         }
-        if self.tasks.values().any(|running| !matches!(running.stage, Stage::Forking)) {
+        let forked = |running: &Running| !matches!(running.stage, Stage::Forking);
+        // While there are rides whatever ends is looked for as often as they are gathered: to be woken for each of theirs too
+        // would be too much.
+        if self.rides_known.is_empty() && self.tasks.values().any(forked) {
             self.reaper.wait();
         }
-        let idle = self.tasks.is_empty() && self.daemons.is_empty();
-        debug_assert!(
-            !self.tasks.is_empty() || self.lines.len() == 0,
-            "whoever waits, waits for one that runs"
-        );
+        let works = !self.tasks.is_empty() || !self.rides_known.is_empty();
+        let idle = !works && self.daemons.is_empty();
+        debug_assert!(works || self.lines.len() == 0, "whoever waits, waits for one that runs");
         self.idle_since = if idle { self.idle_since.or_else(|| Some(Instant::now())) } else { None };
         Ok(())
     }
@@ -239,7 +299,8 @@ impl Keeper {
                 let reason = Some(format!("{TASKS_MAX} tasks wait here already"));
                 return self.note(daemon, ended(task, Exit::NotStarted, reason));
             }
-            Some(before) if self.tasks.contains_key(&before) || self.lines.contains(before) => {
+            Some(before) if self.is_before_its_end(before) => {
+                let before = self.end_of_ride(before);
                 self.lines.push(before, Waiting { asker: daemon, since: Instant::now(), order });
                 return Ok(());
             }
@@ -253,6 +314,11 @@ impl Keeper {
             None => {}
         }
         self.begin(daemon, order)
+    }
+
+    /// Whether a task runs, or waits for its turn.
+    fn is_before_its_end(&self, task: Task) -> bool {
+        self.tasks.contains_key(&task) || self.riders.contains_key(&task) || self.lines.contains(task)
     }
 
     /// Starts a task whose turn has come.
@@ -271,24 +337,7 @@ impl Keeper {
         };
         let alarm = Instant::now().checked_add(micros(order.limit));
         self.alarms.extend(alarm.map(|at| (at, task)));
-        let running = Running {
-            asker: daemon,
-            stage: Stage::Forking,
-            since: Instant::now(),
-            group: None,
-            alarm,
-            overrun: if order.short { Exit::CutShort } else { Exit::Overran },
-            grace: micros(order.grace),
-            output_max: order.output_max,
-            dropped: [0; 2],
-            grouped: order.keep.is_some_and(|keep| keep.grouped || keep.capped),
-            memory: order.memory,
-            confined: order.is_confined(),
-            disk: order.walls.as_ref().and_then(|walls| walls.disk),
-            full: false,
-            cause: None,
-            no_mercy: false,
-        };
+        let running = Running::new(&order, daemon, Stage::Forking, Instant::now(), alarm);
         self.tasks.insert(task, running);
         self.starts.push((order, grant));
         Ok(())
@@ -296,6 +345,10 @@ impl Keeper {
 
     fn on_adopt(&mut self, daemon: u64, task: Task) {
         if self.lines.adopt(task, daemon) {
+            return;
+        }
+        if let Some(ride) = self.riders.get(&task).and_then(|ride| self.rides_known.get_mut(ride)) {
+            ride.asker = daemon;
             return;
         }
         match (self.tasks.get_mut(&task), self.ledger.get(task)) {
@@ -380,14 +433,16 @@ impl Keeper {
         Ok(())
     }
 
-    fn look_at_outputs(&mut self) {
+    fn look_at_outputs(&mut self) -> Result<(), store::Error> {
         if self.looked.elapsed() < LOOK {
-            return;
+            return Ok(());
         }
+        self.take_over_slow()?;
         for (&task, running) in &mut self.tasks {
             output::cut(&self.layout.attempt(task), running.output_max, &mut running.dropped);
         }
         self.looked = Instant::now();
+        Ok(())
     }
 
     /// Reaps all that has ended: first processes with what they took, orphans without.
@@ -396,6 +451,9 @@ impl Keeper {
         while let Some(pid) = reaper::next_ended(self.leaders.keys().copied()) {
             if let Some(task) = self.leaders.remove(&pid) {
                 self.reap_leader(task, pid);
+            } else if self.rides.knows(pid) {
+                // Its thread is about to: whatever else has ended is found the next time.
+                return Ok(());
             } else if asked != Some(pid) {
                 // An orphan, or a task so quick that its end comes before the word of its start.
                 asked = Some(pid);
@@ -420,10 +478,7 @@ impl Keeper {
                 self.control_groups.kill(task);
             }
         }
-        let (exit, usage) = match wait4::try_wait4_pid(pid.as_raw() as u32) {
-            Ok(Some(used)) => (exit_of(used.status), usage_of(&used.rusage, running.since.elapsed())),
-            Ok(None) | Err(_) => (Exit::Lost, Usage::default()),
-        };
+        let (exit, usage) = reaper::reap(pid, running.since);
         running.stage = Stage::Leaderless(running.cause.unwrap_or(exit), usage);
     }
 
@@ -510,12 +565,14 @@ impl Keeper {
 
     /// A task has ended: whoever waits for that has its turn.
     fn call_next(&mut self, before: Task) -> Result<(), store::Error> {
-        let Some(Waiting { asker, since, mut order }) = self.lines.next_after(before) else { return Ok(()) };
-        // Its time is over when it would have been without the wait.
-        let waited = Span::from_micros(u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX));
-        order.limit = order.limit.saturating_sub(waited);
-        let task = order.task;
-        self.begin(asker, order)?;
+        let Some(first) = self.lines.next_after(before) else { return Ok(()) };
+        let asker = first.asker;
+        let first = Waiting { since: Instant::now(), asker, order: first.due() };
+        let Some(alone) = self.ride(before, first)? else {
+            return Ok(());
+        };
+        let task = alone.order.task;
+        self.begin(asker, alone.order)?;
         // It may have been refused.
         if !self.tasks.contains_key(&task) { self.call_next(task) } else { Ok(()) }
     }
@@ -545,23 +602,6 @@ fn signal(stage: &Stage, signal: Signal) {
     if let Stage::Led(leader) = *stage {
         let _ = killpg(leader, signal);
     }
-}
-
-fn exit_of(status: ExitStatus) -> Exit {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Lost,
-    }
-}
-
-fn usage_of(usage: &wait4::ResourceUsage, wall: Duration) -> Usage {
-    let span = |time: Duration| Span::from_micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
-    // The system counts from the fork, when it still had the memory of this process.
-    let own =
-        getrusage(UsageWho::RUSAGE_SELF).map_or(0, |own| u64::try_from(own.max_rss()).unwrap_or(0) << 10);
-    let memory_max = Size::from_bytes(if usage.maxrss > own { usage.maxrss } else { 0 });
-    Usage { user: span(usage.utime), system: span(usage.stime), memory_max, wall: span(wall) }
 }
 
 fn micros(span: Span) -> Duration {

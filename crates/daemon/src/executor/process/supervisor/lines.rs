@@ -50,6 +50,11 @@ impl Lines {
         waiting.map(|waiting| waiting.asker = daemon).is_some()
     }
 
+    /// Whether an order waits for this task, and is like that.
+    pub fn is_next(&self, before: Task, is: impl FnOnce(&Waiting) -> bool) -> bool {
+        self.waiting.get(&before).is_some_and(is)
+    }
+
     /// Takes out the order that waits for this task.
     pub fn next_after(&mut self, before: Task) -> Option<Waiting> {
         let next = self.waiting.remove(&before)?;

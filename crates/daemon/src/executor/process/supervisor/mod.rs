@@ -11,6 +11,7 @@
 //!                           confine  cells of tasks that are not trusted
 //!                           survey   a thread that looks how much room those take on disk
 //!                           lines    orders that wait for a task to end
+//!                           rides    such lines, run without a word of the keeper's between two tasks
 //!                           ledger   what must survive all of this
 //! ```
 //!
@@ -35,6 +36,7 @@ mod ledger;
 mod lines;
 mod output;
 mod reaper;
+mod rides;
 mod rubbish;
 mod spawner;
 mod survey;
@@ -66,6 +68,7 @@ use groups::Groups;
 use keeper::Keeper;
 use ledger::Ledger;
 use reaper::Reaper;
+use rides::Rides;
 use spawner::Spawner;
 
 /// Tasks that run at once, at most; one more is not started.
@@ -84,7 +87,7 @@ enum Event {
     Came(u64, bounded::Sender<Answer>),
     Said(u64, Request),
     Gone(u64),
-    /// The spawner has something.
+    /// The spawner has something, or a ride.
     Spawned,
     /// A child has ended, or there is none to wait for.
     Reap,
@@ -162,12 +165,13 @@ fn supervise(home: &Path) -> Result<(), Error> {
     let groups = Arc::new(Groups::find(Path::new("/"), layout.home()));
     // If the warden was killed too.
     groups.clear();
-    let spawner = Spawner::new(&layout, &groups, &events).map_err(wrong("start threads"))?;
+    let rides = Arc::new(Rides::new(&layout));
+    let spawner = Spawner::new(&layout, &groups, &rides, &events).map_err(wrong("start threads"))?;
     let reaper = Reaper::new(&events).map_err(wrong("start threads"))?;
     let listener = listen(&layout).map_err(wrong("listen"))?;
     let survey = survey::start(&events).map_err(wrong("start threads"))?;
     door::open(listener, events).map_err(wrong("start threads"))?;
-    Keeper::new(layout, ledger, spawner, reaper, groups, survey).run(&inbox)?;
+    Keeper::new(layout, ledger, spawner, reaper, groups, rides, survey).run(&inbox)?;
     Ok(())
 }
 

@@ -1,12 +1,18 @@
 //! A thread that waits for children, and those of them that have ended.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::mpsc::{self, Sender, SyncSender};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
+use shoal_model::{Size, Span};
+use shoal_protocols::node::{Exit, Usage};
 
 use super::{Event, STACK, system};
 
@@ -45,6 +51,20 @@ impl Reaper {
     }
 }
 
+/// Waits until a child has ended, whoever reaps it.
+pub(super) fn await_end(pid: Pid) {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+    while let Err(Errno::EINTR) = waitid(Id::Pid(pid), flags) {}
+}
+
+/// Reaps a child that has ended; says how, and what it took.
+pub(super) fn reap(pid: Pid, since: Instant) -> (Exit, Usage) {
+    match wait4::try_wait4_pid(pid.as_raw() as u32) {
+        Ok(Some(used)) => (exit_of(used.status), usage_of(&used.rusage, since.elapsed())),
+        Ok(None) | Err(_) => (Exit::Lost, Usage::default()),
+    }
+}
+
 /// A child that has ended and is not reaped, if there is one; `known` are children that the first thread did not fork.
 pub(super) fn next_ended(known: impl Iterator<Item = Pid>) -> Option<Pid> {
     match waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG) {
@@ -69,4 +89,21 @@ fn has_ended(pid: Pid) -> bool {
         waitid(Id::Pid(pid), flags),
         Err(Errno::EINVAL) | Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..))
     )
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Lost,
+    }
+}
+
+fn usage_of(usage: &wait4::ResourceUsage, wall: Duration) -> Usage {
+    let span = |time: Duration| Span::from_micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    // The system counts from the fork, when it still had the memory of this process.
+    let own =
+        getrusage(UsageWho::RUSAGE_SELF).map_or(0, |own| u64::try_from(own.max_rss()).unwrap_or(0) << 10);
+    let memory_max = Size::from_bytes(if usage.maxrss > own { usage.maxrss } else { 0 });
+    Usage { user: span(usage.utime), system: span(usage.stime), memory_max, wall: span(wall) }
 }

@@ -13,6 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 use std::thread;
@@ -27,13 +28,16 @@ use super::super::layout::Layout;
 use super::super::words::Order;
 use super::grants::Grant;
 use super::groups::Groups;
-use super::{Event, STACK, confine, output, rubbish, system};
+use super::rides::{Forked, Number, Rides, Then};
+use super::{Event, STACK, confine, output, reaper, rubbish, system};
 use crate::cell::{self, Cell, Failure};
 use crate::machine::{self, gpu};
 
 /// Threads that fork, at most: what they contend for is in the system. Two for each core, for each waits in its fork until
 /// the child runs its own program.
 const THREADS_MAX: usize = 16;
+/// Rides that are under way at once, at most; each has a thread.
+const RIDES_MAX: usize = 64;
 /// What shells say of a program that they do not find, and of one that they cannot run.
 const NOT_FOUND: i32 = 127;
 const NOT_RUN: i32 = 126;
@@ -54,6 +58,7 @@ const UNPOISONED: &str = "nothing panics while it holds this";
 /// The threads, and what comes from them.
 pub(super) struct Spawner {
     errands: Sender<Errand>,
+    events: SyncSender<Event>,
     shared: Arc<Shared>,
 }
 
@@ -82,6 +87,9 @@ struct Shared {
     layout: Layout,
     path: OsString,
     groups: Arc<Groups>,
+    rides: Arc<Rides>,
+    /// Threads that go through rides.
+    riding: AtomicUsize,
     /// The processors of a thread that forks nothing.
     cpus: CpuSet,
     spawned: Mutex<Vec<Spawned>>,
@@ -103,13 +111,20 @@ struct Prepared {
 }
 
 impl Spawner {
-    pub fn new(layout: &Layout, groups: &Arc<Groups>, events: &SyncSender<Event>) -> io::Result<Spawner> {
+    pub fn new(
+        layout: &Layout,
+        groups: &Arc<Groups>,
+        rides: &Arc<Rides>,
+        events: &SyncSender<Event>,
+    ) -> io::Result<Spawner> {
         let (errands, queue) = mpsc::channel();
         let queue = Arc::new(Mutex::new(queue));
         let shared = Arc::new(Shared {
             layout: layout.clone(),
             path: std::env::var_os("PATH").unwrap_or_else(|| PATH.into()),
             groups: Arc::clone(groups),
+            rides: Arc::clone(rides),
+            riding: AtomicUsize::new(0),
             cpus: set_of(&machine::cpus()),
             spawned: Mutex::default(),
             removed: Mutex::default(),
@@ -121,13 +136,32 @@ impl Spawner {
             let thread = thread::Builder::new().name(format!("spawner {number}")).stack_size(STACK);
             thread.spawn(move || shared.run(&queue, &events))?;
         }
-        Ok(Spawner { errands, shared })
+        Ok(Spawner { errands, events: events.clone(), shared })
     }
 
     /// Has a task started; it is [`Spawner::take`]n later.
     pub fn start(&self, order: Order, grant: Grant) {
         // The threads live as long as this.
         let _ = self.errands.send(Errand::Start(Box::new((order, grant))));
+    }
+
+    /// Has a thread of its own go through a ride; false if there can be none.
+    pub fn ride(&self, ride: Number) -> bool {
+        let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
+        self.shared.riding.fetch_add(1, Ordering::SeqCst);
+        let thread = thread::Builder::new().name("ride".to_owned()).stack_size(STACK).spawn(move || {
+            shared.ride(ride, &events);
+            shared.riding.fetch_sub(1, Ordering::SeqCst);
+        });
+        if thread.is_err() {
+            self.shared.riding.fetch_sub(1, Ordering::SeqCst);
+        }
+        thread.is_ok()
+    }
+
+    /// Whether there is room for one more such thread.
+    pub fn can_ride(&self) -> bool {
+        self.shared.riding.load(Ordering::SeqCst) < RIDES_MAX
     }
 
     /// Has what is left of the cell of a task removed.
@@ -192,37 +226,71 @@ impl Shared {
     fn start(&self, order: &Order, grant: &Grant) {
         let prepared = self.prepare(order, grant);
         let forking = self.forking.read().expect(UNPOISONED);
-        let result = prepared.and_then(|Prepared { mut command, folder, grouped, cell }| {
-            // A child has the processors of the thread that forks it: no instant in which it runs elsewhere.
-            let pinned = grant.cpus.as_deref().is_some_and(|cpus| pin(&set_of(cpus)));
-            let child = command.spawn();
-            if pinned {
-                pin(&self.cpus);
-            }
-            // Reaped by its number: letting go of the handle does nothing to the child.
-            let mut child = child.map_err(|error| {
-                let program = command.get_program().to_string_lossy().into_owned();
-                cannot_run(&folder, &program, &error)
-            })?;
-            let leader = Pid::from_raw(child.id() as i32);
-            if let Some((mut cell, line)) = cell {
-                // The other end of the line lies in it, and must be nobody's but the child's.
-                drop(command);
-                if grouped {
-                    cell.groups = self.groups.made(order.task);
-                }
-                confine::settle(&mut child, &line, &cell)
-                    .map_err(|failure| unsettled(&folder, &cell, failure))?;
-                return Ok(leader);
-            }
-            // One that has ended already needs no group any more.
-            if grouped && let Err(error) = self.groups.enter(order.task, leader) {
-                eprintln!("a task of job {} is in no control group: {error}", order.task.job);
-            }
-            Ok(leader)
-        });
+        let result = prepared.and_then(|prepared| self.fork(order, grant, prepared));
         self.spawned.lock().expect(UNPOISONED).push(Spawned { task: order.task, result });
         drop(forking);
+    }
+
+    /// Goes through a ride, and tells the keeper when it is over.
+    fn ride(&self, mut ride: Number, events: &SyncSender<Event>) {
+        while let Some((order, grant)) = self.rides.next(ride) {
+            let prepared = self.prepare(&order, &grant);
+            let forking = self.forking.read().expect(UNPOISONED);
+            let result = prepared.and_then(|prepared| self.fork(&order, &grant, prepared));
+            let pid = match self.rides.spawned(ride, order.task, result) {
+                Forked::Runs(pid) => pid,
+                Forked::Failed => continue,
+                Forked::Taken(result) => {
+                    let leader = result.as_ref().ok().copied();
+                    self.spawned.lock().expect(UNPOISONED).push(Spawned { task: order.task, result });
+                    drop(forking);
+                    // The keeper lives as long as the process.
+                    let _ = events.send(Event::Spawned);
+                    leader.into_iter().for_each(reaper::await_end);
+                    return;
+                }
+            };
+            drop(forking);
+            reaper::await_end(pid);
+            match self.rides.reap(pid) {
+                // Another's, if the system has given it the number of one that was taken over: that goes on here.
+                Some(Then::Next(next)) => ride = next,
+                Some(Then::Over) => break,
+                None => return,
+            }
+        }
+        let _ = events.send(Event::Spawned);
+    }
+
+    fn fork(&self, order: &Order, grant: &Grant, prepared: Prepared) -> Result<Pid, Failed> {
+        let Prepared { mut command, folder, grouped, cell } = prepared;
+        // A child has the processors of the thread that forks it: no instant in which it runs elsewhere.
+        let pinned = grant.cpus.as_deref().is_some_and(|cpus| pin(&set_of(cpus)));
+        let child = command.spawn();
+        if pinned {
+            pin(&self.cpus);
+        }
+        // Reaped by its number: letting go of the handle does nothing to the child.
+        let mut child = child.map_err(|error| {
+            let program = command.get_program().to_string_lossy().into_owned();
+            cannot_run(&folder, &program, &error)
+        })?;
+        let leader = Pid::from_raw(child.id() as i32);
+        if let Some((mut cell, line)) = cell {
+            // The other end of the line lies in it, and must be nobody's but the child's.
+            drop(command);
+            if grouped {
+                cell.groups = self.groups.made(order.task);
+            }
+            confine::settle(&mut child, &line, &cell)
+                .map_err(|failure| unsettled(&folder, &cell, failure))?;
+            return Ok(leader);
+        }
+        // One that has ended already needs no group any more.
+        if grouped && let Err(error) = self.groups.enter(order.task, leader) {
+            eprintln!("a task of job {} is in no control group: {error}", order.task.job);
+        }
+        Ok(leader)
     }
 
     fn prepare(&self, order: &Order, grant: &Grant) -> Result<Prepared, Failed> {

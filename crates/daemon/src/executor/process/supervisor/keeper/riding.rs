@@ -1,0 +1,179 @@
+//! The keeper's side of rides: which lines become one, what is written and told of them, and when they are its own again.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use shoal_model::Span;
+use shoal_protocols::node::{Exit, Task};
+
+use super::super::super::words::Order;
+use super::super::lines::Waiting;
+use super::super::rides::{self, Current, Gathered, Number, Over, TakenOver};
+use super::super::{TASKS_MAX, ended};
+use super::{Keeper, LOOK, Running, Stage, micros};
+use crate::store;
+
+/// A ride, as the keeper knows it.
+pub(super) struct Ride {
+    /// The daemon that is told.
+    pub asker: u64,
+    /// Who has its processors, as far as these are concerned.
+    seat: Task,
+    /// Who comes behind it comes behind this one.
+    last: Task,
+}
+
+impl Keeper {
+    /// The task that an order waits for which comes behind this one: of a ride it is the last.
+    pub(super) fn end_of_ride(&self, task: Task) -> Task {
+        let ride = self.riders.get(&task).and_then(|ride| self.rides_known.get(ride));
+        ride.map_or(task, |ride| ride.last)
+    }
+
+    /// Gives a line to a ride from this order on, if it may ride; or gives the order back.
+    pub(super) fn ride(&mut self, behind: Task, first: Waiting) -> Result<Option<Waiting>, store::Error> {
+        let full = self.tasks.len() >= TASKS_MAX || !self.spawner.can_ride();
+        if full || !rides::may_ride(&first.order) {
+            return Ok(Some(first));
+        }
+        let (ride, seat) = (self.rides_begun + 1, first.order.task);
+        let Ok(grant) = self.grants.take(&first.order) else { return Ok(Some(first)) };
+        let asker = first.asker;
+        let mut line = vec![first];
+        while let Some(last) = line.last()
+            && self.lines.is_next(last.order.task, |next| {
+                next.asker == asker
+                    && rides::may_ride(&next.order)
+                    && rides::is_alike(&last.order, &next.order)
+            })
+            && let Some(next) = self.lines.next_after(last.order.task)
+        {
+            line.push(next);
+        }
+        let orders: VecDeque<Order> = line.into_iter().map(Waiting::due).collect();
+        for order in &orders {
+            self.ledger.begin(order.task)?;
+            self.riders.insert(order.task, ride);
+        }
+        let last = orders.back().map_or(seat, |order| order.task);
+        self.rides_begun = ride;
+        self.rides_known.insert(ride, Ride { asker, seat, last });
+        self.rides.begin(ride, behind, orders, grant);
+        self.go.push(ride);
+        Ok(None)
+    }
+
+    /// Writes and tells what has ended of rides, and goes on with what is left of those that are over.
+    pub(super) fn gather_rides(&mut self) -> Result<(), store::Error> {
+        let Gathered { ended, over } = self.rides.gather();
+        self.gathered = Instant::now();
+        for ended in ended {
+            let ride = self.riders.remove(&ended.task);
+            let asker = ride.and_then(|ride| self.rides_known.get(&ride)).map(|ride| ride.asker);
+            self.note(asker.unwrap_or_default(), ended)?;
+        }
+        for Over { ride, began, last, left, rest } in over {
+            let left = left.map(|(current, exit, usage)| (current, Stage::Leaderless(exit, usage)));
+            if self.end_ride(ride, began, last, left, rest) {
+                self.call_next(last)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the keeper decide on all of a ride from now on. If none of it runs, gives back behind whom the next of it is due.
+    #[must_use = "somebody may be due"]
+    pub(super) fn take_over(&mut self, ride: Number) -> Result<Option<Task>, store::Error> {
+        let Some(TakenOver { began, last, current, rest }) = self.rides.take_over(ride) else {
+            // It is over already.
+            return self.gather_rides().map(|()| None);
+        };
+        // Of others of it the end is still to be told.
+        self.gather_rides()?;
+        let current = current.map(|current| {
+            let stage = current.pid.map_or(Stage::Forking, Stage::Led);
+            (current, stage)
+        });
+        Ok(self.end_ride(ride, began, last, current, rest).then_some(last))
+    }
+
+    /// Takes over the ride of a task, if it rides; what follows from that is the caller's, as of [`Keeper::take_over`].
+    pub(super) fn take_over_for(&mut self, task: Task) -> Result<Option<Task>, store::Error> {
+        let mut due = None;
+        // What was over already may have begun anew with the rest.
+        while let Some(&ride) = self.riders.get(&task) {
+            due = self.take_over(ride)?;
+        }
+        Ok(due)
+    }
+
+    /// Takes over what is not quick: it is to be looked after as any other.
+    pub(super) fn take_over_slow(&mut self) -> Result<(), store::Error> {
+        for ride in self.rides.slow(LOOK) {
+            if let Some(before) = self.take_over(ride)? {
+                self.call_next(before)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A ride is over: the task whose turn it is becomes one like any other, and the rest waits behind it. Says whether there is
+    /// none, so that the next is due.
+    fn end_ride(
+        &mut self,
+        ride: Number,
+        began: Instant,
+        last: Task,
+        current: Option<(Current, Stage)>,
+        rest: VecDeque<Order>,
+    ) -> bool {
+        let Some(Ride { asker, seat, .. }) = self.rides_known.remove(&ride) else { return false };
+        let mut before = last;
+        for order in rest {
+            let task = order.task;
+            self.riders.remove(&task);
+            // Their time goes on as it did.
+            self.lines.push(before, Waiting { asker, since: began, order });
+            before = task;
+        }
+        let Some((current, stage)) = current else {
+            self.grants.give_back(seat);
+            return true;
+        };
+        self.grants.rename(seat, current.order.task);
+        self.riders.remove(&current.order.task);
+        self.own(asker, began, current, stage);
+        false
+    }
+
+    fn own(&mut self, asker: u64, began: Instant, current: Current, stage: Stage) {
+        let Current { order, since, pid } = current;
+        let task = order.task;
+        let alarm = began.checked_add(micros(order.limit));
+        let mut running = Running::new(&order, asker, stage, since, alarm);
+        running.no_mercy = matches!(running.stage, Stage::Leaderless(..));
+        if let Some(pid) = pid {
+            running.group = Some(pid);
+            self.groups.insert(pid, task);
+            if let Stage::Led(leader) = running.stage {
+                self.leaders.insert(leader, task);
+            }
+        }
+        self.alarms.extend(alarm.map(|at| (at, task)));
+        self.tasks.insert(task, running);
+    }
+
+    /// Says that a task which was in a line was taken out of it.
+    pub(super) fn tell_taken_out(&mut self, waiting: &Waiting) -> Result<(), store::Error> {
+        let reason = Some("its turn had not come".to_owned());
+        self.note(waiting.asker, ended(waiting.order.task, Exit::Stopped, reason))
+    }
+}
+
+impl Waiting {
+    /// The order, now that its turn has come: its time is over when it would have been without the wait.
+    pub(super) fn due(self) -> Order {
+        let waited = Span::from_micros(u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX));
+        Order { limit: self.order.limit.saturating_sub(waited), ..self.order }
+    }
+}

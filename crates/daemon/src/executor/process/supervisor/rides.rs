@@ -1,0 +1,246 @@
+//! Lines that go on by themselves: quick tasks one after the other, without a word of the keeper's in between.
+//!
+//! ```text
+//! keeper ── begin ──▶ ride: a thread that forks the next task, waits for its end and reaps it, and so on
+//!    ▲                  │
+//!    └─ gather ◀────────┘  now and then, and when it is over
+//! ```
+//!
+//! To have the keeper decide between two tasks takes as long as a task that does nothing. A line whose orders are plain and
+//! alike has nothing that must be decided, so all of it is written down as begun, and a thread goes through it. How they
+//! ended is gathered, and written and told for many at once.
+//!
+//! As soon as something is to be decided after all the ride is over, and the rest of it the keeper's: a task is to be
+//! stopped, is not quick, has left something behind, or the time of its place comes to an end. The thread stays until
+//! the last that it forked has ended: the children of a thread that is gone look like orphans.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use shoal_model::Span;
+use shoal_protocols::node::{Exit, Task, Usage};
+
+use super::super::layout::Layout;
+use super::super::words::{Ended, Order};
+use super::grants::Grant;
+use super::spawner::Failed;
+use super::{ended, output, reaper, system};
+
+/// An order with less time than this left does not ride: its end would have to be watched for.
+const TIME_LEAST: Span = Span::from_secs(1);
+
+const UNPOISONED: &str = "nothing panics while it holds the rides";
+
+/// Which ride: none has the number of another.
+pub(super) type Number = u64;
+
+/// All rides.
+pub(super) struct Rides {
+    layout: Layout,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    rides: BTreeMap<Number, Ride>,
+    /// Whose ride a process is of.
+    of: BTreeMap<Pid, Number>,
+    ended: Vec<Ended>,
+    over: Vec<Over>,
+}
+
+struct Ride {
+    began: Instant,
+    grant: Arc<Grant>,
+    current: Option<Current>,
+    rest: VecDeque<Order>,
+    /// The last that was forked, or could not be; before the first, the one that it comes behind.
+    last: Task,
+}
+
+/// The one of a ride whose turn it is.
+pub(super) struct Current {
+    pub order: Arc<Order>,
+    pub since: Instant,
+    /// Its first process, once it is forked.
+    pub pid: Option<Pid>,
+}
+
+/// A ride that goes on no more.
+pub(super) struct Over {
+    pub ride: Number,
+    pub began: Instant,
+    /// What the rest of it comes behind.
+    pub last: Task,
+    /// Its first process has ended thus, and others of it may be left.
+    pub left: Option<(Current, Exit, Usage)>,
+    /// Whose turn had not come.
+    pub rest: VecDeque<Order>,
+}
+
+/// A ride that the keeper takes over.
+pub(super) struct TakenOver {
+    pub began: Instant,
+    pub last: Task,
+    pub current: Option<Current>,
+    pub rest: VecDeque<Order>,
+}
+
+/// What has come of rides.
+pub(super) struct Gathered {
+    pub ended: Vec<Ended>,
+    pub over: Vec<Over>,
+}
+
+/// What is to be done once a task has ended.
+pub(super) enum Then {
+    /// This ride's next is to be forked.
+    Next(Number),
+    /// That was the last of a ride; or it has left something behind.
+    Over,
+}
+
+/// What has become of a fork.
+pub(super) enum Forked {
+    Runs(Pid),
+    /// It could not be forked, and the next can be.
+    Failed,
+    /// It is no ride's any more.
+    Taken(Result<Pid, Failed>),
+}
+
+/// Whether nothing about an order must be decided while it runs.
+pub(super) fn may_ride(order: &Order) -> bool {
+    let grouped = order.keep.is_some_and(|keep| keep.grouped || keep.capped);
+    !order.is_confined() && !grouped && !order.prepared && order.limit >= TIME_LEAST
+}
+
+/// Whether an order can have the place of another.
+pub(super) fn is_alike(one: &Order, other: &Order) -> bool {
+    let of = |order: &Order| (order.cores, order.gpus, order.memory, order.keep);
+    of(one) == of(other)
+}
+
+impl Rides {
+    pub fn new(layout: &Layout) -> Rides {
+        Rides { layout: layout.clone(), inner: Mutex::default() }
+    }
+
+    /// Begins a ride, which comes behind a task that has ended. All of its tasks are in the ledger.
+    pub fn begin(&self, ride: Number, behind: Task, rest: VecDeque<Order>, grant: Grant) {
+        let grant = Arc::new(grant);
+        let ridden = Ride { began: Instant::now(), grant, current: None, rest, last: behind };
+        self.lock().rides.insert(ride, ridden);
+    }
+
+    /// The order whose turn it is; none if the ride is over.
+    pub fn next(&self, ride: Number) -> Option<(Arc<Order>, Arc<Grant>)> {
+        let mut inner = self.lock();
+        let ridden = inner.rides.get_mut(&ride)?;
+        let past = Span::from_micros(u64::try_from(ridden.began.elapsed().as_micros()).unwrap_or(u64::MAX));
+        let in_time = |order: &Order| order.limit.saturating_sub(past) >= TIME_LEAST;
+        match ridden.rest.pop_front_if(|order| in_time(order)) {
+            Some(order) => {
+                let order = Arc::new(order);
+                ridden.last = order.task;
+                ridden.current =
+                    Some(Current { order: Arc::clone(&order), since: Instant::now(), pid: None });
+                Some((order, Arc::clone(&ridden.grant)))
+            }
+            None => {
+                inner.close(ride, None);
+                None
+            }
+        }
+    }
+
+    /// Notes what came of a fork. Called before anybody else may take the process for an orphan.
+    pub fn spawned(&self, ride: Number, task: Task, result: Result<Pid, Failed>) -> Forked {
+        let mut inner = self.lock();
+        let Some(ridden) = inner.rides.get_mut(&ride) else { return Forked::Taken(result) };
+        match result {
+            Ok(pid) => {
+                if let Some(current) = &mut ridden.current {
+                    current.pid = Some(pid);
+                }
+                inner.of.insert(pid, ride);
+                Forked::Runs(pid)
+            }
+            Err(Failed { exit, reason }) => {
+                ridden.current = None;
+                inner.ended.push(ended(task, exit, Some(reason)));
+                Forked::Failed
+            }
+        }
+    }
+
+    /// Reaps a process that has ended and is of a ride; none if it is not.
+    pub fn reap(&self, pid: Pid) -> Option<Then> {
+        let mut inner = self.lock();
+        let ride = inner.of.remove(&pid)?;
+        let current = inner.rides.get_mut(&ride)?.current.take()?;
+        // While the leader is not reaped, the number of its group is nobody else's.
+        let _ = killpg(pid, Signal::SIGKILL);
+        let (exit, usage) = reaper::reap(pid, current.since);
+        // Of a tree that has lost its root, the highest that lives is an orphan.
+        if system::children_of_main().is_ok_and(|orphans| orphans.is_empty()) {
+            let mut dropped = [0; 2];
+            let task = current.order.task;
+            output::finish(&self.layout.attempt(task), current.order.output_max, &mut dropped);
+            let [stdout_dropped, stderr_dropped] = dropped;
+            inner.ended.push(Ended { usage, stdout_dropped, stderr_dropped, ..ended(task, exit, None) });
+        } else {
+            inner.close(ride, Some((current, exit, usage)));
+            return Some(Then::Over);
+        }
+        if inner.rides.get(&ride).is_some_and(|ridden| ridden.rest.is_empty()) {
+            inner.close(ride, None);
+            return Some(Then::Over);
+        }
+        Some(Then::Next(ride))
+    }
+
+    /// Whether a process is of a ride.
+    pub fn knows(&self, pid: Pid) -> bool {
+        self.lock().of.contains_key(&pid)
+    }
+
+    /// All that has come of rides since the last call.
+    pub fn gather(&self) -> Gathered {
+        let mut inner = self.lock();
+        Gathered { ended: std::mem::take(&mut inner.ended), over: std::mem::take(&mut inner.over) }
+    }
+
+    /// Rides whose current task began this long ago.
+    pub fn slow(&self, since: Duration) -> Vec<Number> {
+        let inner = self.lock();
+        let slow =
+            |ridden: &Ride| ridden.current.as_ref().is_some_and(|current| current.since.elapsed() >= since);
+        inner.rides.iter().filter(|(_, ridden)| slow(ridden)).map(|(&ride, _)| ride).collect()
+    }
+
+    /// Ends a ride, all of which is the keeper's from then on; none if it is over, and waits to be gathered.
+    pub fn take_over(&self, ride: Number) -> Option<TakenOver> {
+        let mut inner = self.lock();
+        let Ride { began, current, rest, last, .. } = inner.rides.remove(&ride)?;
+        if let Some(pid) = current.as_ref().and_then(|current| current.pid) {
+            inner.of.remove(&pid);
+        }
+        Some(TakenOver { began, last, current, rest })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect(UNPOISONED)
+    }
+}
+
+impl Inner {
+    fn close(&mut self, ride: Number, left: Option<(Current, Exit, Usage)>) {
+        if let Some(Ride { began, rest, last, .. }) = self.rides.remove(&ride) {
+            self.over.push(Over { ride, began, last, left, rest });
+        }
+    }
+}
