@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use shoal_model::JobId;
 use shoal_model::job::Array;
+use shoal_model::{JobId, Span, Time};
 
 use super::message::{End, Timer};
 use super::owned::{Owned, Phase};
@@ -22,6 +22,11 @@ use crate::scheduling::Stuck;
 /// How many jobs of an array are planned ahead, at most. More would fill the calendars for no good: who starts first is
 /// known, and when the last starts is a guess.
 const WINDOW: u32 = 256;
+
+/// How many of an array whose jobs could share places are planned until it is known whether they are quick.
+const WINDOW_AT_FIRST: u32 = 16;
+/// How long that is waited for.
+const AT_FIRST: Span = Span::from_millis(250);
 
 /// How many jobs of an array look for places at once: more would see the same room, and all but one be refused.
 const SEEKING_MAX: usize = 8;
@@ -37,6 +42,8 @@ pub(super) struct Progress {
     riding: usize,
     /// How quick they are.
     pub(super) pace: Pace,
+    /// Until when only a few are launched, since it shows soon whether they are quick.
+    few_until: Option<Time>,
     /// Those launched that had no place when they were last looked at: few, where all that are open are many.
     looking: Vec<JobId>,
     /// How many have ended.
@@ -95,12 +102,24 @@ impl Work {
         self.owned.get(&job).is_some_and(|owned| owned.phase == Phase::Seeking && owned.may_seek())
     }
 
+    /// Has an array begin with a few of its jobs, if they could share places; says until when.
+    fn begin_with_few(&mut self, array: JobId, now: Time) -> Option<Time> {
+        let shares = self.recipe.has_trains() && may_share(self.owned.get(&array)?.envelope.job());
+        let progress = self.arrays.get_mut(&array)?;
+        if !shares || progress.few_until.is_some() || progress.last.is_some() {
+            return None;
+        }
+        Some(*progress.few_until.insert(now + AT_FIRST))
+    }
+
     /// Makes the next job of an array, if it is time for one.
-    fn launch_next(&mut self, array: JobId) -> Option<JobId> {
+    fn launch_next(&mut self, array: JobId, now: Time) -> Option<JobId> {
         let parent = self.owned.get(&array).filter(|parent| parent.after.is_empty())?;
         let progress = self.arrays.get_mut(&array)?;
         let indexes = parent.array()?;
-        let window = indexes.at_once().map_or(WINDOW, NonZeroU32::get).min(WINDOW);
+        let few = progress.pace.is_unknown() && progress.few_until.is_some_and(|until| now < until);
+        let most = if few { WINDOW_AT_FIRST } else { WINDOW };
+        let window = indexes.at_once().map_or(most, NonZeroU32::get).min(most);
         if progress.open.len() - progress.riding >= window as usize {
             return None;
         }
@@ -187,7 +206,7 @@ impl Work {
         let arrays: Vec<JobId> = arrays.collect();
         for array in arrays {
             self.arrays.insert(array, Progress::default());
-            while let Some(job) = self.launch_next(array) {
+            while let Some(job) = self.launch_next(array, Time::NEVER) {
                 self.restore_train(array, job);
             }
         }
@@ -200,9 +219,12 @@ impl Node {
         if !self.unended(array).is_some_and(|owned| owned.may_seek()) {
             return;
         }
+        if let Some(until) = self.work.as_mut().and_then(|work| work.begin_with_few(array, ctx.now)) {
+            ctx.wake_at(until, Timer::Launch(array));
+        }
         while self.work.as_mut().is_some_and(|work| work.seeking(array) < SEEKING_MAX)
             && let Some(work) = &mut self.work
-            && let Some(job) = work.launch_next(array)
+            && let Some(job) = work.launch_next(array, ctx.now)
         {
             if work.fill_train(array, job)
                 && let Some(leader) = work.owned.get(&job)
