@@ -8,10 +8,9 @@ fn killed_node_finds_its_jobs_again_those_that_run_and_those_that_ended_meanwhil
     let finished = node.submit(&["--name", "before"], "echo done");
     assert!(node.shoal(&["wait", "--timeout", "50s", &finished]).status.success());
     // Ends once the node is gone, however slowly it is told of its start before.
-    let script =
-        "while [ ! -e ../../../gone ]; do sleep 0.05; done; echo meanwhile; touch ../../../ended; exit 7";
+    let script = "while [ ! -e ../../gone ]; do sleep 0.05; done; echo meanwhile; touch ../../ended; exit 7";
     let meanwhile = node.submit(&[], script);
-    let script = "echo ran >> ../../../ran; while [ ! -e ../../../go ]; do sleep 0.05; done; echo done";
+    let script = "echo ran >> ../../ran; while [ ! -e ../../go ]; do sleep 0.05; done; echo done";
     let running = node.submit(&[], script);
     let waiting = node.submit(&["--begin", "+1s"], "echo later");
     node.await_state(&meanwhile, "running");
@@ -41,7 +40,7 @@ fn killed_node_finds_its_jobs_again_those_that_run_and_those_that_ended_meanwhil
 #[test]
 fn run_and_wait_end_as_the_job_does_though_the_node_is_killed_meanwhile() {
     let mut node = Node::start(&[]);
-    let script = "touch ../../../runs; while [ ! -e ../../../go ]; do sleep 0.05; done; exit 7";
+    let script = "touch ../../runs; while [ ! -e ../../go ]; do sleep 0.05; done; exit 7";
     let mut run = shoal(&node.home()).args(["run", "--", "sh", "-c", script]).spawn().unwrap();
     wait_until("it runs", || node.home().join("runs").exists().then_some(()));
     let job = node.json(&["status"])["jobs"][0]["id"].as_str().unwrap().to_owned();
@@ -72,7 +71,7 @@ fn run_that_cannot_write_what_it_is_to_show_does_not_end_well() {
 #[test]
 fn node_that_is_told_to_end_leaves_its_jobs_running() {
     let mut node = Node::start(&[]);
-    let job = node.submit(&[], "while [ ! -e ../../../gone ]; do sleep 0.05; done; echo survived");
+    let job = node.submit(&[], "while [ ! -e ../../gone ]; do sleep 0.05; done; echo survived");
     node.await_state(&job, "running");
     assert!(node.stop().success());
     assert!(!node.home().join("address").exists());

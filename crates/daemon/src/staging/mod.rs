@@ -1,7 +1,7 @@
 //! Brings the files of tasks here before their time, and sees to their outputs.
 //!
 //! ```text
-//! node ── Stage ──▶ errand on disk ─▶ files from the owner, or whoever has them ─▶ depot ─▶ tasks/JOB/EPOCH-RANK.in
+//! node ── Stage ──▶ errand on disk ─▶ files from the owner, or whoever has them ─▶ depot ─▶ tasks/JOB-EPOCH-RANK.in
 //! node ── Start ──▶ waits for that, and no longer than it may ────────────────────▶ the supervisor, which runs it there
 //! task ends ──────▶ outputs into the depot, and on a second node ─────────────────▶ node: it has ended
 //! ```

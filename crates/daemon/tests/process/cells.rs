@@ -88,7 +88,7 @@ fn task_in_a_cell_reads_neither_the_nodes_keys_nor_anothers_folder_and_its_own_i
         machine.start(1, sh("echo mine > mine; sleep 1000"), HOUR);
         wait_until("the first task has its file", || machine.file(task(1), "mine").exists());
         let script = format!(
-            "cat {key} && exit 1; cat {other} && exit 2; ls {home}/tasks/*/*; ls {home}/supervisor && exit 3
+            "cat {key} && exit 1; cat {other} && exit 2; ls {home}/tasks/*; ls {home}/supervisor && exit 3
              ls /root && exit 4; ls /home && exit 5; ls /run/user /run/dbus /dev/fuse && exit 6
              ls / > /dev/null; echo hello > own && cat own && pwd",
             key = key.display(),

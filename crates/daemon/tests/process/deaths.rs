@@ -10,7 +10,8 @@ use crate::machine::{HOUR, Machine, lives, parent, sh, task, wait_until};
 
 /// A task that runs until it is told to go on, and whose process is known.
 fn patient(machine: &mut Machine) -> (Task, Pid) {
-    let script = "echo once >> ../../../starts; echo $$ > leader; until [ -e ../../../go ]; do sleep 0.02; done; exit 4";
+    let script =
+        "echo once >> ../../starts; echo $$ > leader; until [ -e ../../go ]; do sleep 0.02; done; exit 4";
     let task = machine.start(1, sh(script), HOUR);
     let pid = machine.pid(task, "leader");
     (task, pid)
@@ -57,10 +58,10 @@ fn second_start_is_none_whether_the_first_runs_or_has_ended() {
     let (task, _) = patient(&mut machine);
     machine.kill_daemon();
     machine.boot();
-    machine.start(1, sh("echo twice >> ../../../starts"), HOUR);
+    machine.start(1, sh("echo twice >> ../../starts"), HOUR);
     go(&machine);
     assert_eq!(machine.hears_of(task), Exit::Code(4));
-    machine.start(1, sh("echo twice >> ../../../starts"), HOUR);
+    machine.start(1, sh("echo twice >> ../../starts"), HOUR);
     assert_eq!(machine.hears_of(task), Exit::Code(4));
     assert_eq!(starts(&machine), 1);
 }
@@ -77,7 +78,7 @@ fn tasks_die_with_their_supervisor_and_are_lost() {
     assert_ne!(machine.supervisor(), first);
 
     // What is lost is not started again either, but new work is taken.
-    machine.start(1, sh("echo twice >> ../../../starts"), HOUR);
+    machine.start(1, sh("echo twice >> ../../starts"), HOUR);
     assert_eq!(machine.hears_of(task), Exit::Lost);
     assert_eq!(starts(&machine), 1);
     assert_eq!(machine.runs(2, sh("exit 6")).exit, Exit::Code(6));

@@ -14,7 +14,7 @@ const PINNED: Keep = Keep { pinned: true, grouped: false, capped: false };
 const GROUPED: Keep = Keep { pinned: false, grouped: true, capped: false };
 
 /// Waits until it is let go, and then says which processors it may use.
-const WHICH: &str = "until [ -e ../../../go ]; do sleep 0.02; done; \
+const WHICH: &str = "until [ -e ../../go ]; do sleep 0.02; done; \
                      echo $SHOAL_CPUS; sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status";
 
 fn cores(count: u32, script: &str) -> Job {

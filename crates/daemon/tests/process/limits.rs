@@ -96,7 +96,7 @@ fn task_that_is_stopped_before_it_is_forked_ends_too() {
 #[test]
 fn task_without_time_is_not_started() {
     let mut machine = Machine::new();
-    machine.start(1, sh("touch ../../../was_here"), Span::ZERO);
+    machine.start(1, sh("touch ../../was_here"), Span::ZERO);
     assert_eq!(machine.hears_of(task(1)), Exit::NotStarted);
     assert!(!machine.home().join("was_here").exists());
 }
@@ -104,7 +104,7 @@ fn task_without_time_is_not_started() {
 #[test]
 fn output_beyond_its_cap_is_cut_while_it_is_written_and_marked() {
     let mut machine = Machine::with(Span::from_secs(5), Size::from_bytes(1_000));
-    let flood = "yes 0123456789 | head -c 500000; until [ -e ../../../go ]; do sleep 0.05; done; echo late; echo short >&2";
+    let flood = "yes 0123456789 | head -c 500000; until [ -e ../../go ]; do sleep 0.05; done; echo late; echo short >&2";
     machine.start(1, sh(flood), HOUR);
     let length = || std::fs::metadata(machine.file(task(1), "stdout")).map_or(0, |facts| facts.len());
     wait_until("the output is cut", || length() == 1_000);

@@ -11,8 +11,8 @@ use crate::machine::{HOUR, Machine, brief, sh, task, wait_until};
 /// Says that it is there, waits for a file with its number, and says that it goes.
 fn script(number: u8) -> String {
     format!(
-        "echo begins {number} >> ../../../story; until [ -e ../../../go{number} ]; do sleep 0.01; done; \
-         echo ends {number} >> ../../../story; exit {number}"
+        "echo begins {number} >> ../../story; until [ -e ../../go{number} ]; do sleep 0.01; done; \
+         echo ends {number} >> ../../story; exit {number}"
     )
 }
 

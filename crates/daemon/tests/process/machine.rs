@@ -226,7 +226,7 @@ impl Machine {
     }
 
     pub fn file(&self, task: Task, name: &str) -> PathBuf {
-        let attempt = format!("tasks/{}/{}-{}", task.job, task.epoch.0, task.rank.0);
+        let attempt = format!("tasks/{}-{}-{}", task.job, task.epoch.0, task.rank.0);
         self.home().join(attempt).join(name)
     }
 
@@ -283,5 +283,5 @@ fn stat(pid: Pid) -> Option<Vec<String>> {
 pub fn brief(job: Job) -> Shared<Brief> {
     let envelope = Shared::new(Envelope::new(job, Nonce([1; 16])).unwrap());
     let index = envelope.job().array.as_ref().and_then(|array| array.next(None));
-    Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)], index, riders: None })
+    Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)].into(), index, riders: None })
 }

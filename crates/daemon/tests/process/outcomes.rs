@@ -93,7 +93,7 @@ fn two_hundred_tasks_run_at_once() {
     // Each waits for a word that comes only when all are there.
     let ready = machine.home().join("ready");
     std::fs::create_dir(&ready).unwrap();
-    let script = "touch ../../../ready/$SHOAL_JOB_ID; until [ -e ../../../go ]; do sleep 0.2; done; exit 3";
+    let script = "touch ../../ready/$SHOAL_JOB_ID; until [ -e ../../go ]; do sleep 0.2; done; exit 3";
     for number in 0..200 {
         machine.start(number, sh(script), HOUR);
     }

@@ -10,7 +10,7 @@ use crate::machine::{HOUR, Machine, brief, lives, sh, task, wait_until};
 
 /// Starts one that waits for a file, and these behind it, each behind the one before.
 fn line(machine: &mut Machine, jobs: impl IntoIterator<Item = Job>, limit: Span) -> Vec<Task> {
-    let mut all = vec![machine.start(1, sh("until [ -e ../../../go ]; do sleep 0.01; done"), limit)];
+    let mut all = vec![machine.start(1, sh("until [ -e ../../go ]; do sleep 0.01; done"), limit)];
     for (number, job) in (2..).zip(jobs) {
         let (task, behind) = (task(number), all.last().copied());
         let (brief, stop_at) = (brief(job), Time::ZERO + limit);
@@ -26,7 +26,7 @@ fn go(machine: &Machine) {
 
 /// Notes that it runs, and ends with this code.
 fn quick(code: u8) -> Job {
-    sh(&format!("echo $SHOAL_JOB_ID >> ../../../story; exit {code}"))
+    sh(&format!("echo $SHOAL_JOB_ID >> ../../story; exit {code}"))
 }
 
 /// The tasks that have run, in the order of their beginnings.
@@ -62,7 +62,7 @@ fn quick_tasks_run_one_after_the_other_and_each_has_outputs_and_an_end_of_its_ow
 #[test]
 fn task_that_is_not_quick_is_looked_after_like_any_other_and_the_rest_waits_for_it() {
     let mut machine = Machine::with(Span::from_secs(1), Size::from_bytes(4096));
-    let slow = sh("head -c 100000 /dev/zero; until [ -e ../../../slow ]; do sleep 0.01; done");
+    let slow = sh("head -c 100000 /dev/zero; until [ -e ../../slow ]; do sleep 0.01; done");
     let jobs = [quick(2), slow, quick(4), quick(5), quick(6)];
     let all = line(&mut machine, jobs, HOUR);
     go(&machine);

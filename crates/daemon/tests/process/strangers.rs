@@ -21,7 +21,7 @@ fn says(machine: &Machine, bytes: &[u8]) {
 #[test]
 fn garbage_on_the_socket_harms_nobody() {
     let mut machine = Machine::new();
-    let script = "until [ -e ../../../go ]; do sleep 0.02; done; exit 4";
+    let script = "until [ -e ../../go ]; do sleep 0.02; done; exit 4";
     machine.start(1, sh(script), HOUR);
     let hello = [1, 0, 3, 0, 0, 0, 0xa1, 0, 1];
     says(&machine, b"GET / HTTP/1.1\r\n\r\n");

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use shoal_model::{Span, Time};
 use shoal_protocols::Shared;
-use shoal_protocols::node::{Action, Brief, Exit, Node, Outcome, Task};
+use shoal_protocols::node::{Action, Brief, Exit, Node, Outcome, Task, Usage};
 
 use super::layout::Layout;
 use super::words::{
-    self, Answer, Ended, Hello, NAME_BYTES_MAX, Order, Request, VERSION, VERSION_OF_CELLS, VERSION_OF_LINES,
-    Word,
+    self, Answer, Ended, Hello, NAME_BYTES_MAX, Order, Request, VERSION, VERSION_OF_CELLS, VERSION_OF_FILES,
+    VERSION_OF_LINES, Word,
 };
 use super::{Error, Setup};
 use crate::inbox::Completion;
@@ -403,6 +403,15 @@ impl Client {
                     self.give_up(task, Exit::NotStarted);
                     return;
                 }
+                if order.prepared && self.speaks < VERSION_OF_FILES {
+                    tracing::error!(
+                        "a task of job {} does not start: the supervisor is of an older version, and looks for its files in \
+                         another place; it ends when it has nothing to run",
+                        task.job
+                    );
+                    self.give_up(task, Exit::NotStarted);
+                    return;
+                }
                 Request::Start(Box::new(order)).write(&mut self.out);
             }
         }
@@ -444,7 +453,8 @@ impl Client {
             | Exit::Unstaged
             | Exit::GivenBack => false,
         };
-        let usage = ran.then(|| Box::new(ended.usage));
+        // One that never ran took nothing; one that was stopped did.
+        let usage = (ended.usage != Usage::default()).then(|| Box::new(ended.usage));
         // Of one that an earlier life started it is not known here.
         let plain = matches!(&waiting.ask, Ask::Start { brief, .. } if !has_files(brief));
         let done = move || waiting.completion.complete(Outcome(task, exit, usage));

@@ -4,10 +4,13 @@
 //! supervisor/   lock, journal   what was started and how it ended
 //!               socket          where the daemon speaks to the supervisor
 //!               log             what the supervisor complains about
-//! tasks/JOB/EPOCH-RANK/         the working folder of one attempt, with its stdout and stderr
-//!           EPOCH-RANK.in/      what is to be in it from the start, until it starts
-//!           EPOCH-RANK.tmp/     what a task in a cell finds as /tmp, until it ends
+//! tasks/JOB-EPOCH-RANK/         the working folder of one attempt, with its stdout and stderr
+//!       JOB-EPOCH-RANK.in/      what is to be in it from the start, until it starts
+//!       JOB-EPOCH-RANK.tmp/     what a task in a cell finds as /tmp, until it ends
 //! ```
+//!
+//! No folder for each job: to make one takes a file system as long as a twentieth of a job that does nothing. There was
+//! one once, and folders of that time are still found.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -45,8 +48,9 @@ impl Layout {
         self.supervisor().join("log")
     }
 
-    pub fn job(&self, task: Task) -> PathBuf {
-        job(&self.home, task)
+    /// Where the folders of all tasks are, from the first on.
+    pub fn tasks(&self) -> PathBuf {
+        self.home.join("tasks")
     }
 
     pub fn attempt(&self, task: Task) -> PathBuf {
@@ -59,7 +63,12 @@ impl Layout {
 
     /// What a task in a cell finds as `/tmp`.
     pub fn temporary(&self, task: Task) -> PathBuf {
-        self.job(task).join(format!("{}-{}.tmp", task.epoch.0, task.rank.0))
+        of_task(&self.home, task, ".tmp")
+    }
+
+    /// Where earlier versions had the working folder of one attempt, and the folder of its job.
+    pub fn attempt_before(&self, task: Task) -> [PathBuf; 2] {
+        attempt_before(&self.home, task)
     }
 
     /// Does something with the address of the socket.
@@ -72,23 +81,39 @@ impl Layout {
     }
 }
 
-fn job(home: &Path, task: Task) -> PathBuf {
-    home.join("tasks").join(task.job.to_string())
+fn of_task(home: &Path, task: Task, ending: &str) -> PathBuf {
+    let Task { job, epoch, rank } = task;
+    home.join("tasks").join(format!("{job}-{}-{}{ending}", epoch.0, rank.0))
 }
 
 /// The working folder of one attempt.
 pub(super) fn attempt(home: &Path, task: Task) -> PathBuf {
-    job(home, task).join(format!("{}-{}", task.epoch.0, task.rank.0))
+    of_task(home, task, "")
+}
+
+/// Where earlier versions had it, and the folder of its job.
+fn attempt_before(home: &Path, task: Task) -> [PathBuf; 2] {
+    let job = home.join("tasks").join(task.job.to_string());
+    [job.join(format!("{}-{}", task.epoch.0, task.rank.0)), job]
+}
+
+/// Where the working folder of one attempt is, of whatever version; if it is nowhere, where it would be.
+pub(super) fn find_attempt(home: &Path, task: Task) -> PathBuf {
+    let folder = attempt(home, task);
+    let [before, _] = attempt_before(home, task);
+    if !folder.exists() && before.exists() { before } else { folder }
 }
 
 /// What is to be in it from the start.
 pub(super) fn prepared(home: &Path, task: Task) -> PathBuf {
-    job(home, task).join(format!("{}-{}.in", task.epoch.0, task.rank.0))
+    of_task(home, task, ".in")
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
+
+    use shoal_model::{Epoch, JobId, Rank};
 
     use super::*;
 
@@ -98,5 +123,18 @@ mod tests {
         let layout = Layout::create(&folder.path().join("deep".repeat(40))).unwrap();
         let _listener = layout.with_socket(UnixListener::bind).unwrap();
         assert!(layout.with_socket(UnixStream::connect).is_ok());
+    }
+
+    #[test]
+    fn folder_of_an_attempt_is_found_where_earlier_versions_had_it() {
+        let home = tempfile::tempdir().unwrap();
+        let task = Task { job: JobId([7; 16]), epoch: Epoch(3), rank: Rank(1) };
+        assert_eq!(find_attempt(home.path(), task), attempt(home.path(), task), "it is nowhere");
+        let [before, _] = attempt_before(home.path(), task);
+        assert_eq!(before, home.path().join("tasks/07070707070707070707070707070707/3-1"));
+        fs::create_dir_all(&before).unwrap();
+        assert_eq!(find_attempt(home.path(), task), before);
+        fs::create_dir(attempt(home.path(), task)).unwrap();
+        assert_eq!(find_attempt(home.path(), task), attempt(home.path(), task));
     }
 }

@@ -181,7 +181,7 @@ impl Launch {
 
 /// The working folder of a task of the node in a folder, with its outputs.
 pub fn folder_of(home: &Path, task: Task) -> PathBuf {
-    layout::attempt(home, task)
+    layout::find_attempt(home, task)
 }
 
 /// Where the files of a task wait for it; becomes its working folder.

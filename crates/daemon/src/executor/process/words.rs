@@ -25,11 +25,13 @@ use shoal_protocols::node::{Exit, Task, Usage};
 use crate::cell::{Secret, Walls};
 
 /// The language spoken here.
-pub(super) const VERSION: u16 = 3;
+pub(super) const VERSION: u16 = 4;
 /// The first that knows of cells: an older supervisor would run every task without.
 pub(super) const VERSION_OF_CELLS: u16 = 2;
 /// The first that has a task wait for another: an older supervisor would start it at once.
 pub(super) const VERSION_OF_LINES: u16 = 3;
+/// The first that looks for a task's files where they are now.
+pub(super) const VERSION_OF_FILES: u16 = 4;
 /// The oldest that is still understood: who speaks an older one is not spoken to.
 pub(super) const VERSION_LEAST: u16 = 1;
 /// The most bytes of a payload: a job's script, arguments and environment with the names of all its nodes are smaller.

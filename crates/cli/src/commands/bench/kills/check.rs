@@ -215,8 +215,9 @@ fn files(home: &Path, accepted: &[(usize, JobId, Kind)]) -> Result<Vec<String>, 
     let known: BTreeSet<String> = accepted.iter().map(|(_, job, _)| job.to_string()).collect();
     for entry in std::fs::read_dir(home.join("tasks")).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !known.contains(&name) {
-            wrong.push(format!("a folder of job {name}, which nobody has accepted"));
+        let job = name.split('-').next().unwrap_or_default();
+        if !known.contains(job) {
+            wrong.push(format!("a folder of job {job}, which nobody has accepted"));
         }
     }
     Ok(wrong)

@@ -205,15 +205,17 @@ impl Shared {
                 Ok(Errand::Clear(task)) => confine::clear(&self.layout, task),
                 Ok(Errand::Remove(task)) => {
                     confine::clear(&self.layout, task);
-                    let folder = self.layout.attempt(task);
-                    match rubbish::remove(&folder) {
-                        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                            eprintln!("cannot remove {}, which stays: {error}", folder.display());
+                    let [before, job] = self.layout.attempt_before(task);
+                    for folder in [self.layout.attempt(task), before] {
+                        match rubbish::remove(&folder) {
+                            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                                eprintln!("cannot remove {}, which stays: {error}", folder.display());
+                            }
+                            _ => {}
                         }
-                        _ => {}
                     }
                     // Not while other tasks of the job are remembered.
-                    let _ = fs::remove_dir(self.layout.job(task));
+                    let _ = fs::remove_dir(job);
                     self.removed.lock().expect(UNPOISONED).push(task);
                     if events.send(Event::Spawned).is_err() {
                         return;
@@ -415,14 +417,19 @@ impl Shared {
     }
 
     fn make_folder(&self, order: &Order, folder: &Path) -> Result<[File; 2], Failed> {
-        // Most jobs have one task on a node: the folder above is rarely there already.
-        let made = fs::create_dir_all(self.layout.job(order.task)).and_then(|()| {
-            if !order.prepared {
-                return fs::create_dir(folder);
-            }
+        let made = if order.prepared {
             let prepared = self.layout.prepared(order.task);
-            Ok(renameat2(AT_FDCWD, &prepared, AT_FDCWD, folder, RenameFlags::RENAME_NOREPLACE)?)
-        });
+            renameat2(AT_FDCWD, &prepared, AT_FDCWD, folder, RenameFlags::RENAME_NOREPLACE)
+                .map_err(io::Error::from)
+        } else {
+            match fs::create_dir(folder) {
+                // It is the first, or somebody has tidied up.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    fs::create_dir_all(self.layout.tasks()).and_then(|()| fs::create_dir(folder))
+                }
+                made => made,
+            }
+        };
         match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let reason = format!("{} is there: the task was started before", folder.display());
