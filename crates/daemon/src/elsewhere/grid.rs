@@ -32,6 +32,10 @@ impl Elsewhere for Peers {
         self.0.connected()
     }
 
+    fn counts(&self) -> quic::Counts {
+        self.0.counts()
+    }
+
     fn has_stopped(&self, node: NodeId) -> bool {
         self.0.has_stopped(node)
     }

@@ -28,6 +28,7 @@ use shoal_model::units::TimeText;
 use shoal_model::{Digest, Epoch, JobId, NodeId, Rank, Resources};
 use tokio::sync::mpsc;
 
+use crate::network::quic::Counts;
 use crate::service::{By, ListQuery, Order};
 pub use parts::{Breaker, BrokeOff, Parts};
 
@@ -62,6 +63,11 @@ pub trait Elsewhere: Send + Sync {
     fn has_stopped(&self, node: NodeId) -> bool {
         let _ = node;
         false
+    }
+
+    /// What was counted of all that was said and heard.
+    fn counts(&self) -> Counts {
+        Counts::default()
     }
 
     /// Asks one of them; its answer comes in parts.

@@ -1,6 +1,7 @@
 //! Figures for Prometheus: counted where they happen, or looked up when they are asked for.
 
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -11,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::network::quic::{Counts, Traffic};
 use crate::service::{Service, Wrong};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -30,6 +32,22 @@ struct InState {
     state: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Said {
+    way: &'static str,
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Way {
+    way: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct For {
+    reason: &'static str,
+}
+
 /// All figures of a node.
 pub(super) struct Metrics {
     registry: Registry,
@@ -42,6 +60,21 @@ pub(super) struct Metrics {
     up: Gauge,
     fetched: Gauge,
     depot: Gauge,
+    network: Network,
+}
+
+/// What is said to other nodes and heard from them.
+#[derive(Default)]
+struct Network {
+    messages: Family<Said, Counter>,
+    message_bytes: Family<Said, Counter>,
+    datagram_bytes: Family<Way, Counter>,
+    dropped: Family<For, Counter>,
+    connections: Gauge,
+    connected: Counter,
+    dials_failed: Counter,
+    refused: Counter,
+    addresses: Gauge,
 }
 
 impl Metrics {
@@ -68,7 +101,9 @@ impl Metrics {
             fetched.clone(),
         );
         registry.register("depot_bytes", "Bytes of files that are kept here", depot.clone());
-        Metrics { registry, requests, seconds, jobs, queue, queue_most, tasks, up, fetched, depot }
+        let network = Network::default();
+        network.register(&mut registry);
+        Metrics { registry, requests, seconds, jobs, queue, queue_most, tasks, up, fetched, depot, network }
     }
 
     /// Counts an answer. The path is one of ours, so that there are not more of them than we have.
@@ -96,11 +131,47 @@ impl Metrics {
         self.fetched.set(signed(staging.fetched()));
         self.depot.set(signed(staging.depot().used().0));
         self.up.set(signed(info.up.0.as_micros() / 1_000_000));
+        self.network.set(service.elsewhere().counts());
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {
             let _ = write!(text, "# EOF");
         }
         Ok(text)
+    }
+}
+
+impl Network {
+    fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("network");
+        registry.register("messages", "Messages of nodes, by way and kind", self.messages.clone());
+        registry.register("message_bytes", "Bytes of these, with their frames", self.message_bytes.clone());
+        registry.register("datagram_bytes", "Bytes of all datagrams", self.datagram_bytes.clone());
+        registry.register("dropped", "Messages that went no further, by reason", self.dropped.clone());
+        registry.register("connections", "Connections that are open", self.connections.clone());
+        registry.register("connected", "Connections that were made and confirmed", self.connected.clone());
+        registry.register("dials_failed", "Nodes that could not be reached", self.dials_failed.clone());
+        registry.register("refused", "Connections that were refused here", self.refused.clone());
+        registry.register("addresses", "Nodes whose addresses are known", self.addresses.clone());
+    }
+
+    fn set(&self, counts: Counts) {
+        let to = |counter: &Counter, count| counter.inner().store(count, Ordering::Relaxed);
+        for (way, table) in [("sent", &counts.sent), ("received", &counts.received)] {
+            for (&kind, &Traffic { messages, bytes }) in table {
+                to(&self.messages.get_or_create(&Said { way, kind }), messages);
+                to(&self.message_bytes.get_or_create(&Said { way, kind }), bytes);
+            }
+        }
+        to(&self.datagram_bytes.get_or_create(&Way { way: "sent" }), counts.udp_sent);
+        to(&self.datagram_bytes.get_or_create(&Way { way: "received" }), counts.udp_received);
+        for (why, messages) in counts.dropped {
+            to(&self.dropped.get_or_create(&For { reason: why.name() }), messages);
+        }
+        self.connections.set(signed(counts.connections));
+        self.addresses.set(signed(counts.addresses));
+        to(&self.connected, counts.connected);
+        to(&self.dials_failed, counts.dials_failed);
+        to(&self.refused, counts.refused);
     }
 }
 

@@ -154,6 +154,11 @@ impl Service {
         &self.history
     }
 
+    /// The way to other nodes.
+    pub fn elsewhere(&self) -> &dyn Elsewhere {
+        &*self.elsewhere
+    }
+
     /// Who sees to its files.
     pub fn staging(&self) -> &Staging {
         &self.staging

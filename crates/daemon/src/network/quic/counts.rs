@@ -29,6 +29,24 @@ pub enum Drop {
     TooManyPeers,
 }
 
+impl Drop {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Drop::QueueFull => "queue-full",
+            Drop::UnknownPeer => "unknown-peer",
+            Drop::Unreachable => "unreachable",
+            Drop::ConnectionLost => "connection-lost",
+            Drop::MailboxFull => "mailbox-full",
+            Drop::NotListening => "not-listening",
+            Drop::TooLarge => "too-large",
+            Drop::UnknownKind => "unknown-kind",
+            Drop::Garbled => "garbled",
+            Drop::TooManyPeers => "too-many-peers",
+        }
+    }
+}
+
 /// Messages and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
