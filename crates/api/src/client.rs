@@ -117,7 +117,8 @@ impl Client {
                 Agent::with_parts(config, connector, DefaultResolver::default())
             }
         };
-        let (home, grid) = (home.clone(), OnceLock::new());
+        let grid = home.grid().map_or_else(OnceLock::new, OnceLock::from);
+        let home = home.clone();
         Ok(Client { agent, base, bearer, home, certificate, signs: None, grid })
     }
 

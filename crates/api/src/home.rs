@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! address   where the node listens, while it runs; with the fingerprint of its certificate where it speaks TLS
+//! grid      the key of the grid that it is in, so that a client need not ask; while it runs, and on its machine only
 //! token     what a client must show; only its owner can read it
 //! ```
 
@@ -143,20 +144,33 @@ impl Home {
         Ok(token.to_owned())
     }
 
-    /// Says how the node is reached.
-    pub fn publish(&self, reached: &Reached) -> Result<(), HomeError> {
+    /// The key of the grid that the node is in, if the folder says it.
+    pub fn grid(&self) -> Option<String> {
+        let text = self.read(&self.0.join("grid")).ok()?;
+        let key = text.trim();
+        let plain = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        plain.then(|| key.to_owned())
+    }
+
+    /// Says how the node is reached, and in which grid it is if that is known.
+    pub fn publish(&self, reached: &Reached, grid: Option<&str>) -> Result<(), HomeError> {
         let Reached { address, certificate } = reached;
         let text = certificate.map_or_else(|| address.clone(), |shown| format!("{address} {shown}"));
         if Reached::read(&text).as_ref() != Some(reached) {
             return Err(HomeError::Nonsense { path: self.0.join("address"), what: "an address" });
+        }
+        // First: who finds the address finds no other grid.
+        match grid {
+            Some(grid) => self.write("grid", grid)?,
+            None => self.remove("grid"),
         }
         self.write("address", &text)
     }
 
     /// Nobody listens any more.
     pub fn withdraw(&self) {
-        // A file that stays is found out by the next client: nobody answers there.
-        let _ = fs::remove_file(self.0.join("address"));
+        self.remove("address");
+        self.remove("grid");
     }
 
     /// Keeps what a client must show.
@@ -187,6 +201,11 @@ impl Home {
             fs::rename(&new, &path)
         };
         write().map_err(self.wrong("write", &path))
+    }
+
+    /// A file that stays is found out by the next client: nobody answers there.
+    fn remove(&self, name: &str) {
+        let _ = fs::remove_file(self.0.join(name));
     }
 
     fn wrong(&self, doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> HomeError {
@@ -227,17 +246,22 @@ mod tests {
         home.create().unwrap();
         assert!(matches!(home.reached(), Err(HomeError::NotRunning(_))));
         let here = Reached { address: "127.0.0.1:4000".to_owned(), certificate: None };
-        home.publish(&here).unwrap();
+        home.publish(&here, Some("7f3a")).unwrap();
+        assert_eq!(home.grid().as_deref(), Some("7f3a"));
         home.keep_token("0123456789abcdef0123").unwrap();
         assert_eq!(home.reached().unwrap(), here);
         let certificate = Some(Fingerprint::of(b"certificate"));
         let there = Reached { address: "node7.lab.example:4434".to_owned(), certificate };
-        home.publish(&there).unwrap();
+        home.publish(&there, None).unwrap();
+        assert_eq!(home.grid(), None, "that of another node is not known");
         assert_eq!(home.reached().unwrap(), there);
         assert_eq!(home.token().unwrap(), "0123456789abcdef0123");
         let mode = fs::metadata(home.path().join("token")).unwrap().mode();
         assert_eq!(mode & 0o777, PRIVATE_FILE);
+        home.publish(&here, Some("no key")).unwrap();
+        assert_eq!(home.grid(), None);
         home.withdraw();
+        assert!(!home.path().join("grid").exists());
         assert!(matches!(home.reached(), Err(HomeError::NotRunning(_))));
     }
 

@@ -9,6 +9,7 @@ mod error;
 mod files;
 mod grid;
 mod job;
+mod later;
 mod output;
 mod progress;
 mod show;

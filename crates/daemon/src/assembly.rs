@@ -52,6 +52,7 @@ use crate::store::sqlite::Sqlite;
 use crate::trust::Trust;
 use crate::trust::gate::Gatekeeper;
 use crate::trust::policy::{Policy, PolicyError};
+use crate::trust::text::write_key;
 use crate::{driver, http, store};
 
 /// Where the interface listens, where nobody says.
@@ -435,7 +436,7 @@ pub fn start(options: Options) -> Result<Station, StartError> {
         let _ = stopped.await;
     }));
     let reached = Reached { address: from_here(address).to_string(), certificate: fingerprint };
-    home.publish(&reached)?;
+    home.publish(&reached, Some(&write_key(&gate.trust().grid().0)))?;
     let (ends, ended) = mpsc::channel();
     let station = Station {
         home,

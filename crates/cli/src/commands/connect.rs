@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     home.create()?;
     let reached = Reached { address: address.clone(), certificate: Some(certificate) };
     let wrong = |_| Error::user(format!("`{address}` is no host with a port, as in node7.lab.example:4434"));
-    home.publish(&reached).map_err(wrong)?;
+    home.publish(&reached, None).map_err(wrong)?;
     home.keep_token(token.trim())?;
     // A wrong token or certificate is better known now than at the first job.
     let asked = Client::of(&home).and_then(|client| client.info());

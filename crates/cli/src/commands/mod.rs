@@ -31,74 +31,75 @@ use std::process::ExitCode;
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::later::Later;
 
 /// What can be asked for.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Show it: a grid of real nodes on this machine, jobs of every kind, a node killed on the way
-    Demo(demo::Arguments),
+    Demo(Later<demo::Arguments>),
     /// Run this machine's node: a new grid of one, or the one that its folder knows
-    Node(node::Arguments),
+    Node(Later<node::Arguments>),
     /// Print a ticket with which another machine joins
-    Ticket(ticket::Arguments),
+    Ticket(Later<ticket::Arguments>),
     /// Have commands on this machine ask a node on another one; without an address, tell how this node is reached
-    Connect(connect::Arguments),
+    Connect(Later<connect::Arguments>),
     /// Have the node take no more jobs, and end once those that it has are over
-    Leave(leave::Arguments),
+    Leave(Later<leave::Arguments>),
     /// Your key, and what shows whose it is
     #[command(subcommand)]
-    User(user::Command),
+    User(Later<user::Command>),
     /// Organisations: their keys, whom they admit, who trusts them
     #[command(subcommand)]
-    Org(org::Command),
+    Org(Later<org::Command>),
     /// What this machine's owner allows
     #[command(subcommand)]
-    Policy(policy::Command),
+    Policy(Later<policy::Command>),
     /// Show what was done on this node and for whom, or check that nobody has changed it
-    Audit(audit::Arguments),
+    Audit(Later<audit::Arguments>),
     /// Sum up what users or organisations have used of the grid
-    Usage(audit::UsageArguments),
+    Usage(Later<audit::UsageArguments>),
     /// Submit a job, show its output, and end with its exit code
-    Run(run::Arguments),
+    Run(Later<run::Arguments>),
     /// Submit a job, and print its id, its planned start and its nodes
-    Submit(submit::Arguments),
+    Submit(Later<submit::Arguments>),
     /// Show a job, or the last ones
-    Status(status::Arguments),
+    Status(Later<status::Arguments>),
     /// Print what a job writes
-    Logs(logs::Arguments),
+    Logs(Later<logs::Arguments>),
     /// Fetch the files that a job left behind (`--out`)
-    Get(get::Arguments),
+    Get(Later<get::Arguments>),
     /// Wait until jobs are over, and end with their exit code
-    Wait(wait::Arguments),
+    Wait(Later<wait::Arguments>),
     /// Take jobs back
-    Cancel(act::Arguments),
+    Cancel(Later<act::Arguments>),
     /// Keep jobs from starting
-    Hold(act::Arguments),
+    Hold(Later<act::Arguments>),
     /// Let jobs start that were held
-    Release(act::Arguments),
+    Release(Later<act::Arguments>),
     /// Say why a job is where it is
-    Why(why::Arguments),
+    Why(Later<why::Arguments>),
     /// List the nodes of the grid
     Nodes,
     /// List the jobs that have not ended, by their start
-    Queue(queue::Arguments),
+    Queue(Later<queue::Arguments>),
     /// Show what is reserved on a node
-    Calendar(calendar::Arguments),
+    Calendar(Later<calendar::Arguments>),
     /// Simulate a grid
     #[command(subcommand)]
-    Sim(sim::Command),
+    Sim(Later<sim::Command>),
     /// Measure how fast this program is
     #[command(subcommand)]
-    Bench(bench::Command),
+    Bench(Later<bench::Command>),
     /// Look a node's data folder and its machine over, and say what to do
     Doctor,
     /// Print completions for a shell
-    Completions(completions::Arguments),
+    Completions(Later<completions::Arguments>),
     /// Print the manual, or write a page for each command
-    Man(man::Arguments),
+    Man(Later<man::Arguments>),
     /// Run the tasks of a node; a node starts this by itself
     #[command(hide = true)]
-    Supervise(supervise::Arguments),
+    Supervise(Later<supervise::Arguments>),
 }
 
 impl Command {
@@ -106,35 +107,35 @@ impl Command {
     pub fn run(self, context: &Context) -> Result<ExitCode, Error> {
         let output = context.output;
         match self {
-            Command::Demo(arguments) => demo::run(&arguments, context)?,
-            Command::Node(arguments) => node::run(arguments, context)?,
-            Command::Ticket(arguments) => ticket::run(&arguments, context)?,
-            Command::Connect(arguments) => connect::run(&arguments, context)?,
-            Command::Leave(arguments) => leave::run(&arguments, context)?,
-            Command::User(command) => command.run(context)?,
-            Command::Org(command) => command.run(context)?,
-            Command::Policy(command) => command.run(context)?,
-            Command::Audit(arguments) => audit::run(&arguments, context)?,
-            Command::Usage(arguments) => audit::usage(&arguments, context)?,
-            Command::Run(arguments) => return run::run(arguments, context),
-            Command::Submit(arguments) => submit::run(arguments, context)?,
-            Command::Status(arguments) => status::run(&arguments, context)?,
-            Command::Logs(arguments) => logs::run(&arguments, context)?,
-            Command::Get(arguments) => get::run(&arguments, context)?,
-            Command::Wait(arguments) => return wait::run(&arguments, context),
-            Command::Cancel(arguments) => act::cancel(&arguments, context)?,
-            Command::Hold(arguments) => act::hold(&arguments, context)?,
-            Command::Release(arguments) => act::release(&arguments, context)?,
-            Command::Why(arguments) => why::run(&arguments, context)?,
+            Command::Demo(Later(arguments)) => demo::run(&arguments, context)?,
+            Command::Node(Later(arguments)) => node::run(arguments, context)?,
+            Command::Ticket(Later(arguments)) => ticket::run(&arguments, context)?,
+            Command::Connect(Later(arguments)) => connect::run(&arguments, context)?,
+            Command::Leave(Later(arguments)) => leave::run(&arguments, context)?,
+            Command::User(Later(command)) => command.run(context)?,
+            Command::Org(Later(command)) => command.run(context)?,
+            Command::Policy(Later(command)) => command.run(context)?,
+            Command::Audit(Later(arguments)) => audit::run(&arguments, context)?,
+            Command::Usage(Later(arguments)) => audit::usage(&arguments, context)?,
+            Command::Run(Later(arguments)) => return run::run(arguments, context),
+            Command::Submit(Later(arguments)) => submit::run(arguments, context)?,
+            Command::Status(Later(arguments)) => status::run(&arguments, context)?,
+            Command::Logs(Later(arguments)) => logs::run(&arguments, context)?,
+            Command::Get(Later(arguments)) => get::run(&arguments, context)?,
+            Command::Wait(Later(arguments)) => return wait::run(&arguments, context),
+            Command::Cancel(Later(arguments)) => act::cancel(&arguments, context)?,
+            Command::Hold(Later(arguments)) => act::hold(&arguments, context)?,
+            Command::Release(Later(arguments)) => act::release(&arguments, context)?,
+            Command::Why(Later(arguments)) => why::run(&arguments, context)?,
             Command::Nodes => nodes::run(context)?,
-            Command::Queue(arguments) => queue::run(&arguments, context)?,
-            Command::Calendar(arguments) => calendar::run(&arguments, context)?,
-            Command::Sim(command) => command.run(output)?,
-            Command::Bench(command) => command.run(output)?,
+            Command::Queue(Later(arguments)) => queue::run(&arguments, context)?,
+            Command::Calendar(Later(arguments)) => calendar::run(&arguments, context)?,
+            Command::Sim(Later(command)) => command.run(output)?,
+            Command::Bench(Later(command)) => command.run(output)?,
             Command::Doctor => return doctor::run(context),
-            Command::Completions(arguments) => completions::run(&arguments),
-            Command::Man(arguments) => man::run(&arguments)?,
-            Command::Supervise(arguments) => return Ok(supervise::run(&arguments)),
+            Command::Completions(Later(arguments)) => completions::run(&arguments),
+            Command::Man(Later(arguments)) => man::run(&arguments)?,
+            Command::Supervise(Later(arguments)) => return Ok(supervise::run(&arguments)),
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -1,12 +1,12 @@
 //! The judge at a node's gate: signature, pass, revocations and policy of every job that is to run here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::SystemTime;
 
-use shoal_model::envelope::{Envelope, Pass, PublicKey};
+use shoal_model::envelope::{Envelope, Pass};
 use shoal_model::{JobId, Name, Time};
 use shoal_protocols::node::{Ask, Denial, Judge};
 
@@ -34,8 +34,6 @@ pub struct Gatekeeper {
     path: PathBuf,
     seen: Mutex<Seen>,
     sound: Mutex<BTreeMap<[u8; 32], Bearer>>,
-    /// Signatures of jobs that are known to be sound.
-    signed: Mutex<BTreeSet<[u8; 32]>>,
     /// Whose tasks run in cells, and why none can be made here, if so.
     isolate: Isolate,
     lack: Option<Lack>,
@@ -44,11 +42,11 @@ pub struct Gatekeeper {
     clocks: Clocks,
 }
 
-/// The cells of the jobs that were judged last.
+/// The cells of the jobs that were judged last. Most have none: no room is kept for what one may touch.
 #[derive(Default)]
 struct Judged {
-    lately: BTreeMap<JobId, Option<Paths>>,
-    before: BTreeMap<JobId, Option<Paths>>,
+    lately: BTreeMap<JobId, Option<Box<Paths>>>,
+    before: BTreeMap<JobId, Option<Box<Paths>>>,
 }
 
 impl Judged {
@@ -56,11 +54,12 @@ impl Judged {
         if self.lately.len() >= JUDGED_MAX {
             self.before = std::mem::take(&mut self.lately);
         }
-        self.lately.insert(job, cell);
+        self.lately.insert(job, cell.map(Box::new));
     }
 
-    fn get(&self, job: JobId) -> Option<&Option<Paths>> {
-        self.lately.get(&job).or_else(|| self.before.get(&job))
+    fn get(&self, job: JobId) -> Option<Option<Paths>> {
+        let cell = self.lately.get(&job).or_else(|| self.before.get(&job))?;
+        Some(cell.as_deref().cloned())
     }
 }
 
@@ -112,7 +111,6 @@ impl Gatekeeper {
             path,
             seen: Mutex::new(seen),
             sound: Mutex::new(BTreeMap::new()),
-            signed: Mutex::new(BTreeSet::new()),
             isolate: Isolate::default(),
             lack: None,
             judged: Mutex::default(),
@@ -127,7 +125,7 @@ impl Gatekeeper {
 
     /// What a job may touch in its cell; none, if it is trusted. By the rule that has allowed it when it was last judged.
     pub fn cell(&self, envelope: &Envelope, now: Time) -> Option<Paths> {
-        let judged = self.judged.lock().expect(UNPOISONED).get(envelope.id()).cloned();
+        let judged = self.judged.lock().expect(UNPOISONED).get(envelope.id());
         // Of one that nobody remembers, what the strictest rule would have: a cell.
         let paths = judged.unwrap_or_else(|| self.policy().demands().then(Paths::default));
         let isolated = paths.is_some() || self.isolates(self.bearer(envelope, now).ok().as_ref());
@@ -202,7 +200,7 @@ impl Gatekeeper {
 
     /// Whose job this is, if all that shows it is sound now, and it is for this grid and this time.
     pub fn bearer(&self, envelope: &Envelope, now: Time) -> Result<Bearer, Denial> {
-        let signer = self.signer(envelope)?;
+        let signer = signature(envelope)?;
         self.trust.check_origin(envelope, now)?;
         let pass = envelope.pass().ok_or(Denial::NoPass)?;
         let bearer = self.verified(pass, now)?;
@@ -215,25 +213,6 @@ impl Gatekeeper {
         }
         self.trust.check(&bearer)?;
         Ok(bearer)
-    }
-
-    /// Who has signed a job as it is: signatures do not change, so that each is looked at once. An array asks for every one
-    /// of its tasks, several times.
-    fn signer(&self, envelope: &Envelope) -> Result<PublicKey, Denial> {
-        let seal = envelope.seal().ok_or(Denial::Unsigned)?;
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&envelope.digest()).update(&seal.signer.0).update(&seal.signature.0);
-        let hash = *hasher.finalize().as_bytes();
-        if self.signed.lock().expect(UNPOISONED).contains(&hash) {
-            return Ok(seal.signer);
-        }
-        let signer = signature(envelope)?;
-        let mut signed = self.signed.lock().expect(UNPOISONED);
-        if signed.len() >= SOUND_MAX {
-            signed.clear();
-        }
-        signed.insert(hash);
-        Ok(signer)
     }
 
     /// The bearer of a pass: signatures do not change, so that they are looked at once.
