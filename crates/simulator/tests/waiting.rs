@@ -22,6 +22,10 @@ struct Stage {
 
 impl Stage {
     fn new(nodes: usize, eager: bool) -> Stage {
+        Stage::of(nodes, 1, eager)
+    }
+
+    fn of(nodes: usize, cores: u32, eager: bool) -> Stage {
         let grid = Grid::build(grid::Config {
             seed: 1,
             nodes,
@@ -31,7 +35,7 @@ impl Stage {
             overlay: Default::default(),
             start: Start::Join,
             work: config::Work {
-                machine: Machine::with_capacity(Resources::cores(1)),
+                machine: Machine::with_capacity(Resources::cores(cores)),
                 recipe: config::Recipe::Sample(Default::default()),
                 commit: Default::default(),
                 heartbeat: Default::default(),
@@ -39,7 +43,7 @@ impl Stage {
                 eager,
                 gate: Default::default(),
             },
-            machines: vec![Machine::with_capacity(Resources::cores(1))],
+            machines: vec![Machine::with_capacity(Resources::cores(cores))],
             threads: 1,
             watch: true,
             story: false,
@@ -363,6 +367,25 @@ fn array_of_a_thousand_goes_on_after_a_crash_of_its_owner() {
     assert_eq!(stage.end(id), Some(End::Finished));
     let ended = (0..1_000).filter(|&index| stage.end(id.of_index(index)) == Some(End::Finished)).count();
     assert_eq!(ended, 1_000, "each of them, and each once");
+}
+
+#[test]
+fn array_has_as_many_jobs_at_once_as_there_is_room_for_also_after_a_crash_of_its_owner() {
+    for crash in [None, Some(60), Some(150)] {
+        let mut stage = Stage::of(15, 40, true);
+        let id = stage.submit(0, 1, Job { array: array("1-1500").array, ..quick(100) });
+        if let Some(crash) = crash {
+            stage.grid.world().crash(BEGIN + Span::from_secs(crash), NodeId(1));
+            stage.grid.world().boot(BEGIN + Span::from_secs(crash + 3), NodeId(1));
+        }
+        stage.run(3600);
+        assert_eq!(stage.end(id), Some(End::Finished), "{crash:?}");
+        let (at_once, runs) = at_once(&stage);
+        assert!(at_once > 560, "{at_once} of 600 at once, {crash:?}");
+        assert_eq!(finished(&stage, id, 1..=1500), 1500, "{crash:?}");
+        // Those that ran on the owner itself may have been lost with it.
+        assert!(runs.values().sum::<usize>() <= 1540, "{crash:?}");
+    }
 }
 
 #[test]

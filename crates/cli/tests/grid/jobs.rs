@@ -88,6 +88,22 @@ fn status_tells_what_a_job_took_of_its_machine() {
 }
 
 #[test]
+fn status_tells_what_a_cancelled_job_took() {
+    let node = Node::start(&[]);
+    let job = node.submit(&[], "touch ../../runs; while :; do :; done");
+    wait_until("it runs", || node.home().join("runs").exists().then_some(()));
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(node.json(&["cancel", &job])[0]["state"], "cancelled");
+    let usage = wait_until("it is told what it took", || {
+        Some(node.json(&["status", &job])["usage"].clone()).filter(|usage| usage.is_object())
+    });
+    assert!(usage["user_ms"].as_u64().unwrap() + usage["system_ms"].as_u64().unwrap() > 50, "{usage}");
+    let status = node.json(&["status", &job]);
+    assert_eq!(status["state"], "cancelled");
+    assert!(status["ended"].is_string(), "{status}");
+}
+
+#[test]
 fn cancelled_job_stops_and_stays_cancelled() {
     let node = Node::start(&[]);
     let job = node.submit(&[], "sleep 60");

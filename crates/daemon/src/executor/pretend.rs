@@ -187,7 +187,7 @@ mod tests {
         let envelope = Envelope::new(Job::command(argv.iter().copied()), Nonce([1; 16])).unwrap();
         let brief = Shared::new(Brief {
             envelope: Shared::new(envelope),
-            nodes: vec![NodeId(1)],
+            nodes: vec![NodeId(1)].into(),
             index: None,
             riders: None,
         });

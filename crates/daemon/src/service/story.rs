@@ -149,7 +149,7 @@ impl Story {
 
     /// Adds what happened; false if it is no news.
     pub fn add(&mut self, at: Time, what: What) -> bool {
-        let news = match (&what, self.events.last().map(|(_, last)| last)) {
+        let news = match (&what, self.last().map(|(_, last)| last)) {
             // What is known of a placement's tasks together is one event, whatever came between.
             (What::Started { epoch, first, .. }, _) if self.start_of(*epoch).is_some() => {
                 return self.add_start(*epoch, *first);
@@ -181,7 +181,7 @@ impl Story {
 
     /// How far the job has come.
     pub fn state(&self) -> State {
-        match self.events.last() {
+        match self.last() {
             Some((_, What::Held(true))) => State::Held,
             None
             | Some((_, What::Accepted | What::Waiting(_) | What::Unplaced { .. } | What::Held(false))) => {
@@ -245,10 +245,15 @@ impl Story {
 
     /// When the job ended.
     pub fn ended(&self) -> Option<Time> {
-        match self.events.last() {
+        match self.last() {
             Some((at, What::Ended(_))) => Some(*at),
             _ => None,
         }
+    }
+
+    /// The last that happened to the job: what a task took that was stopped is told after the job's end.
+    fn last(&self) -> Option<&(Time, What)> {
+        self.events.iter().rev().find(|(_, what)| !matches!(what, What::Took { .. }))
     }
 
     /// The story for people.
@@ -469,6 +474,24 @@ mod tests {
             text,
             "2 tasks took 0.052s of processor time (0.002s of it the system), 5 MiB of memory at most"
         );
+    }
+
+    #[test]
+    fn what_a_task_took_that_was_stopped_with_its_job_does_not_bring_that_back() {
+        let mut story = Story::new(JOB);
+        let events = [
+            What::Accepted,
+            placed(1, 2),
+            What::Ended(End::Cancelled),
+            took(1, 7, 1),
+            What::Ended(End::Cancelled),
+        ];
+        for (at, what) in (0..).zip(events) {
+            story.add(Time::from_secs(at), what);
+        }
+        assert_eq!((story.state(), story.ended()), (State::Cancelled, Some(Time::from_secs(2))));
+        assert_eq!(story.usage().map(|(tasks, usage)| (tasks, usage.user)), Some((1, Span::from_millis(7))));
+        assert_eq!(story.views().len(), 4, "the end was told again");
     }
 
     #[test]

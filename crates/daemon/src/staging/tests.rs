@@ -154,7 +154,7 @@ fn one_file_for_many_tasks_comes_once_and_each_has_a_copy() {
     let files = Files { inputs: vec![staged], outputs: vec![] };
     let job = Job { files: Some(Box::new(files)), ..Job::command(["true"]) };
     let envelope = Shared::new(Envelope::new(job, Nonce([1; 16])).unwrap());
-    let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1)], index: None, riders: None });
+    let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1)].into(), index: None, riders: None });
     let tasks: Vec<Task> =
         (1..=20).map(|epoch| Task { job: brief.job(), epoch: Epoch(epoch), rank: Rank(0) }).collect();
     for &task in &tasks {
@@ -196,7 +196,7 @@ fn task_whose_files_do_not_come_in_time_hears_why() {
     let files = Files { inputs: vec![staged], outputs: vec![] };
     let job = Job { files: Some(Box::new(files)), ..Job::command(["true"]) };
     let envelope = Shared::new(Envelope::new(job, Nonce([1; 16])).unwrap());
-    let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1)], index: None, riders: None });
+    let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1)].into(), index: None, riders: None });
     let task = Task { job: brief.job(), epoch: Epoch(1), rank: Rank(0) };
     scene.staging.stage(task, &brief, NodeId(9));
     let (sender, receiver) = std::sync::mpsc::channel();

@@ -40,7 +40,7 @@ fn messages() -> Vec<Message> {
     let envelope = Shared::new(Envelope::new(Job::command(["true"]), Nonce([1; 16])).unwrap());
     let brief = Shared::new(Brief {
         envelope,
-        nodes: vec![NodeId(1), NodeId(u64::MAX)],
+        nodes: vec![NodeId(1), NodeId(u64::MAX)].into(),
         index: Some(7),
         riders: None,
     });

@@ -1,13 +1,12 @@
 //! Arrays: one envelope, a job for each index, of which a few at a time look for places.
 //!
 //! A job of an array is a job like any other, with an id of its own and its array's envelope. It exists for its owner
-//! from when it is *launched*, in the order of the indexes, as long as fewer than the array's window have not ended. So
+//! from when it is *launched*, in the order of the indexes, as long as fewer than the array's window have not begun. So
 //! those that have been launched and have not ended are the first of all that have not: after a restart the
-//! array and the ends of its jobs tell the rest, and nothing is saved at a launch but who shares a place with whom
-//! ([`super::train`]). An array of a million jobs is accepted with one write.
+//! array, the places of its jobs and their ends tell the rest, and nothing is saved at a launch but who shares a place with
+//! whom ([`super::train`]). An array of a million jobs is accepted with one write.
 
-use std::collections::BTreeMap;
-use std::num::NonZeroU32;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::job::Array;
 use shoal_model::{JobId, Span, Time};
@@ -19,17 +18,23 @@ use super::{Node, Work};
 use crate::protocol::Ctx;
 use crate::scheduling::Stuck;
 
-/// How many jobs of an array are planned ahead, at most. More would fill the calendars for no good: who starts first is
-/// known, and when the last starts is a guess.
-const WINDOW: u32 = 256;
+/// How many jobs of an array are planned ahead, at most, besides those that run. More would fill the calendars for no good:
+/// who starts first is known, and when the last starts is a guess.
+const WINDOW: usize = 256;
+
+/// How many jobs of an array are under way at once, at most: an owner knows all of them.
+const OPEN_MAX: usize = 16_384;
 
 /// How many of an array whose jobs could share places are planned until it is known whether they are quick.
-const WINDOW_AT_FIRST: u32 = 16;
+const WINDOW_AT_FIRST: usize = 16;
 /// How long that is waited for.
 const AT_FIRST: Span = Span::from_millis(250);
 
 /// How many jobs of an array look for places at once: more would see the same room, and all but one be refused.
 const SEEKING_MAX: usize = 8;
+
+/// The same of an array whose jobs share places: it needs few of them.
+const SEEKING_SHARED_MAX: usize = 2;
 
 /// How far an array has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -40,12 +45,16 @@ pub(super) struct Progress {
     open: BTreeMap<u32, JobId>,
     /// How many of those ride with another, and need no place of their own.
     riding: usize,
+    /// Those that run in places of their own, as far as is known.
+    begun: BTreeSet<u32>,
     /// How quick they are.
     pub(super) pace: Pace,
     /// Until when only a few are launched, since it shows soon whether they are quick.
     few_until: Option<Time>,
     /// Those launched that had no place when they were last looked at: few, where all that are open are many.
     looking: Vec<JobId>,
+    /// Those that rode with another and got off before they had begun: nobody looks for a place for them yet.
+    got_off: BTreeSet<u32>,
     /// How many have ended.
     ended: u32,
     /// How the first of them ended that did not finish.
@@ -53,6 +62,11 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// How many are planned ahead, if so many have begun.
+    fn ahead(&self, begun: usize) -> usize {
+        self.open.len().saturating_sub(self.riding + begun)
+    }
+
     /// One that rode with another looks for a place of its own.
     pub(super) fn note_alone(&mut self, job: JobId) {
         self.riding = self.riding.saturating_sub(1);
@@ -90,7 +104,7 @@ impl Work {
     fn seeking(&mut self, array: JobId) -> usize {
         let Some(progress) = self.arrays.get_mut(&array) else { return 0 };
         let mut looking = std::mem::take(&mut progress.looking);
-        looking.retain(|&job| self.is_seeking(job));
+        looking.retain(|&job| self.is_seeking(job) && !self.has_got_off(job));
         let seeking = looking.len();
         if let Some(progress) = self.arrays.get_mut(&array) {
             progress.looking = looking;
@@ -98,8 +112,25 @@ impl Work {
         seeking
     }
 
+    /// How many jobs of an array run in places of their own.
+    fn begun(&self, array: JobId) -> usize {
+        self.arrays.get(&array).map_or(0, |progress| progress.begun.len())
+    }
+
+    fn seeking_max(&self, array: JobId) -> usize {
+        let shared = self.arrays.get(&array).is_some_and(|progress| progress.riding > 0);
+        if shared { SEEKING_SHARED_MAX } else { SEEKING_MAX }
+    }
+
     fn is_seeking(&self, job: JobId) -> bool {
         self.owned.get(&job).is_some_and(|owned| owned.phase == Phase::Seeking && owned.may_seek())
+    }
+
+    /// Whether a job waits to share a place anew.
+    fn has_got_off(&self, job: JobId) -> bool {
+        let of = self.owned.get(&job).and_then(|owned| owned.of);
+        let progress = of.and_then(|(array, index)| Some((self.arrays.get(&array)?, index)));
+        progress.is_some_and(|(progress, index)| progress.got_off.contains(&index))
     }
 
     /// Has an array begin with a few of its jobs, if they could share places; says until when.
@@ -112,15 +143,15 @@ impl Work {
         Some(*progress.few_until.insert(now + AT_FIRST))
     }
 
-    /// Makes the next job of an array, if it is time for one.
-    fn launch_next(&mut self, array: JobId, now: Time) -> Option<JobId> {
+    /// Makes the next job of an array, if it is time for one and so many have begun.
+    fn launch_next(&mut self, array: JobId, begun: usize, now: Time) -> Option<JobId> {
         let parent = self.owned.get(&array).filter(|parent| parent.after.is_empty())?;
         let progress = self.arrays.get_mut(&array)?;
         let indexes = parent.array()?;
         let few = progress.pace.is_unknown() && progress.few_until.is_some_and(|until| now < until);
-        let most = if few { WINDOW_AT_FIRST } else { WINDOW };
-        let window = indexes.at_once().map_or(most, NonZeroU32::get).min(most);
-        if progress.open.len() - progress.riding >= window as usize {
+        let window = if few { WINDOW_AT_FIRST } else { WINDOW };
+        let most = indexes.at_once().map_or(OPEN_MAX, |most| OPEN_MAX.min(most.get() as usize));
+        if progress.ahead(begun) >= window || progress.open.len() >= most {
             return None;
         }
         let index = indexes.next(progress.last)?;
@@ -168,34 +199,82 @@ impl Work {
         true
     }
 
+    /// Has those that got off and come right after the first of them ride with that one; says which one, and whether some
+    /// do.
+    fn board_again(&mut self, array: JobId) -> Option<(JobId, bool)> {
+        let progress = self.arrays.get_mut(&array).filter(|progress| !progress.got_off.is_empty())?;
+        let indexes = self.owned.get(&array)?.array()?.clone();
+        let owned = &mut self.owned;
+        let take = |progress: &mut Progress, index: u32| {
+            let may = owned.get(&array.of_index(index)).is_some_and(|owned| owned.may_board());
+            progress.got_off.remove(&index) && may
+        };
+        let first = loop {
+            let index = *progress.got_off.first()?;
+            if take(progress, index) {
+                break index;
+            }
+        };
+        let open = progress.open.len().saturating_sub(progress.got_off.len() + 1);
+        let left = indexes.tasks().saturating_sub(progress.ended + open as u32);
+        let most = if self.recipe.has_trains() { progress.pace.riders(left) } else { 0 };
+        let mut riders = Vec::new();
+        while riders.len() < most
+            && let Some(next) = indexes.next(Some(riders.last().copied().unwrap_or(first)))
+            && take(progress, next)
+        {
+            riders.push(next);
+        }
+        let leader = array.of_index(first);
+        progress.looking.push(leader);
+        progress.riding += riders.len();
+        let mut numbered = owned.get(&leader)?.numbered;
+        for &rider in &riders {
+            let rider = owned.get_mut(&array.of_index(rider))?;
+            rider.train = Train::Rides(leader);
+            numbered = numbered.max(rider.numbered);
+        }
+        let leads = !riders.is_empty();
+        if leads {
+            let owned = owned.get_mut(&leader)?;
+            (owned.train, owned.numbered) = (Train::Leads(riders), numbered);
+        }
+        Some((leader, leads))
+    }
+
     /// Finds those again that ride with a job: they come right after it.
     fn restore_train(&mut self, array: JobId, leader: JobId) {
-        let Some(riders) =
-            self.owned.get(&leader).and_then(|owned| owned.train.riders()).map(<[u32]>::to_vec)
-        else {
+        let Some(led) = self.owned.get(&leader) else { return };
+        let (Some(riders), numbered) = (led.train.riders().map(<[u32]>::to_vec), led.numbered) else {
             return;
         };
-        let (Some(parent), Some(progress)) = (self.owned.get(&array), self.arrays.get_mut(&array)) else {
-            return;
-        };
+        let Some(progress) = self.arrays.get_mut(&array) else { return };
         let mut made = Vec::new();
         for index in riders {
             let id = array.of_index(index);
             progress.last = progress.last.max(Some(index));
-            match self.owned.get(&id).map(|known| &known.phase) {
-                Some(Phase::Ended(end)) => {
+            match self.owned.get_mut(&id).map(|known| &mut **known) {
+                Some(Owned { phase: Phase::Ended(end), .. }) => {
                     progress.note(*end);
                     continue;
                 }
-                // It had got off.
-                Some(Phase::Seeking | Phase::Placed { .. }) => progress.looking.push(id),
+                // It had got off: placements of its own are numbered on from those of the train.
+                Some(rider) if rider.numbered > numbered => progress.looking.push(id),
+                // It had got off another before.
+                Some(rider) => {
+                    rider.train = Train::Rides(leader);
+                    progress.riding += 1;
+                }
                 None => {
-                    made.push(Owned::riding(parent, array, index, leader, self.limit_default));
+                    made.push(index);
                     progress.riding += 1;
                 }
             }
             progress.open.insert(index, id);
         }
+        let Some(parent) = self.owned.get(&array) else { return };
+        let riding = |&index| Owned::riding(parent, array, index, leader, self.limit_default);
+        let made: Vec<Owned> = made.iter().map(riding).collect();
         self.owned.extend(made.into_iter().map(|rider| (rider.id, Box::new(rider))));
     }
 
@@ -204,9 +283,16 @@ impl Work {
         let open = self.owned.iter().filter(|(_, owned)| !matches!(owned.phase, Phase::Ended(_)));
         let arrays = open.filter_map(|(&job, owned)| owned.array().map(|_| job));
         let arrays: Vec<JobId> = arrays.collect();
+        let placed: BTreeSet<JobId> = match self.recipe.aria() {
+            Some(aria) => aria.tenures().collect(),
+            None => self.commit.jobs().collect(),
+        };
         for array in arrays {
             self.arrays.insert(array, Progress::default());
-            while let Some(job) = self.launch_next(array, Time::NEVER) {
+            // Who has begun is not known, but has a place: so all that were launched are found, and at most a window more.
+            let mut begun = 0;
+            while let Some(job) = self.launch_next(array, begun, Time::NEVER) {
+                begun += usize::from(placed.contains(&job));
                 self.restore_train(array, job);
             }
         }
@@ -222,13 +308,17 @@ impl Node {
         if let Some(until) = self.work.as_mut().and_then(|work| work.begin_with_few(array, ctx.now)) {
             ctx.wake_at(until, Timer::Launch(array));
         }
-        while self.work.as_mut().is_some_and(|work| work.seeking(array) < SEEKING_MAX)
+        while self.work.as_mut().is_some_and(|work| work.seeking(array) < work.seeking_max(array))
             && let Some(work) = &mut self.work
-            && let Some(job) = work.launch_next(array, ctx.now)
         {
-            if work.fill_train(array, job)
-                && let Some(leader) = work.owned.get(&job)
-            {
+            let (job, leads) = match work.board_again(array) {
+                Some(first) => first,
+                None => match work.launch_next(array, work.begun(array), ctx.now) {
+                    Some(job) => (job, work.fill_train(array, job)),
+                    None => break,
+                },
+            };
+            if leads && let Some(leader) = work.owned.get(&job) {
                 ctx.save(leader.record());
             }
             self.seek(job, ctx);
@@ -243,6 +333,50 @@ impl Node {
         }
     }
 
+    /// Has those that got off a train look for places: as a train again, if nothing else has happened to them.
+    pub(super) fn seek_all(&mut self, jobs: &[JobId], ctx: &mut Ctx<'_, Node>) {
+        for &job in jobs {
+            let waits = self.unended(job).filter(|owned| owned.may_board()).and_then(|owned| owned.of);
+            let progress = self.work.as_mut().zip(waits).and_then(|(work, (array, index))| {
+                let progress = work.arrays.get_mut(&array)?;
+                Some((progress, array, index))
+            });
+            match progress {
+                Some((progress, array, index)) => {
+                    progress.got_off.insert(index);
+                    ctx.wake_at(ctx.now, Timer::Launch(array));
+                }
+                None => self.seek(job, ctx),
+            }
+        }
+    }
+
+    /// A job of an array runs: if so many are planned ahead as may be, one more is from now on.
+    pub(super) fn note_begun(&mut self, array: JobId, index: u32, ctx: &mut Ctx<'_, Node>) {
+        let Some(progress) = self.work.as_mut().and_then(|work| work.arrays.get_mut(&array)) else { return };
+        let full = progress.ahead(progress.begun.len()) >= WINDOW;
+        if progress.begun.insert(index) && full {
+            ctx.wake_at(ctx.now, Timer::Launch(array));
+        }
+    }
+
+    /// A job of an array runs no more, or not yet again.
+    pub(super) fn note_not_begun(&mut self, array: JobId, index: u32) {
+        if let Some(progress) = self.work.as_mut().and_then(|work| work.arrays.get_mut(&array)) {
+            progress.begun.remove(&index);
+        }
+    }
+
+    /// A place is looked for for this job, which needs to wait for others no more.
+    pub(super) fn note_sought(&mut self, job: JobId) {
+        let Some(work) = &mut self.work else { return };
+        if let Some((array, index)) = work.owned.get(&job).and_then(|owned| owned.of)
+            && let Some(progress) = work.arrays.get_mut(&array)
+        {
+            progress.got_off.remove(&index);
+        }
+    }
+
     /// A job of an array has ended: another takes its turn. Not at once, because that one may end at once too, and so on.
     /// One that rode with another leaves no room for one more.
     pub(super) fn on_element_ended(
@@ -254,6 +388,8 @@ impl Node {
         ctx: &mut Ctx<'_, Node>,
     ) {
         let Some(progress) = self.work.as_mut().and_then(|work| work.arrays.get_mut(&array)) else { return };
+        progress.got_off.remove(&index);
+        progress.begun.remove(&index);
         if progress.open.remove(&index).is_some() {
             progress.note(end);
             if rode {

@@ -185,7 +185,7 @@ impl Node {
         let queued = matches!(work.recipe, Recipe::Aria(_) | Recipe::TriPronged(_) | Recipe::Proactive(_));
         if work.eager && !queued && !work.improving && start > ctx.now + TOO_LATE_TO_MOVE {
             work.improving = true;
-            ctx.wake_after(LOOK_EVERY, Timer::Improve(None));
+            ctx.wake_after(LOOK_EVERY, Timer::Improve);
         }
     }
 
@@ -209,7 +209,9 @@ impl Node {
         // Once nobody is left whose time is far off, it is over.
         work.improving = more || last.is_some() || !next.is_empty();
         if work.improving {
-            ctx.wake_after(LOOK_EVERY, Timer::Improve(next.last().copied().filter(|_| more)));
+            let last = next.last().filter(|_| more);
+            let timer = last.map_or(Timer::Improve, |&(start, job)| Timer::ImproveAfter(start, job));
+            ctx.wake_after(LOOK_EVERY, timer);
         }
         for (_, job) in next {
             self.look_for_better(job, ctx);

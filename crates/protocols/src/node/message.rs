@@ -7,6 +7,7 @@ use super::gate::Denial;
 use super::{handover, train};
 use crate::commit::two_phase;
 use crate::guard::heartbeat;
+use crate::nodes::Nodes;
 use crate::overlay::{blatant_s, can, cyclon};
 use crate::protocol::{self, Message as _};
 use crate::scheduling::{Stuck, aria, asap, proactive, sample, tri_pronged};
@@ -176,6 +177,8 @@ pub enum End {
 }
 
 /// What the nodes of a placement must know to start the job.
+///
+/// Very many jobs may wait, and each has one: one node takes no room of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub struct Brief {
     /// What to run.
@@ -183,14 +186,16 @@ pub struct Brief {
     pub envelope: Shared<Envelope>,
     /// Where, by rank.
     #[n(1)]
-    pub nodes: Vec<NodeId>,
+    pub nodes: Nodes,
     /// Of an array: for which index.
     #[n(2)]
     pub index: Option<u32>,
     /// Of an array: for which indexes jobs run after it, in its place, one after the other.
     #[n(3)]
-    pub riders: Option<Vec<u32>>,
+    pub riders: Option<Box<[u32]>>,
 }
+
+const _: () = assert!(size_of::<Brief>() <= 48);
 
 impl Brief {
     /// Which job it is about.
@@ -290,8 +295,12 @@ pub enum Timer {
     Overdue(JobId, Epoch, u8),
     /// As owner: do all tasks of this placement run?
     Late(JobId, Epoch),
+    /// As owner: do those jobs run that should by now?
+    AnyLate,
+    /// As owner: are there better places for the jobs that start next?
+    Improve,
     /// As owner: are there better places for the jobs that start after this one?
-    Improve(Option<(Time, JobId)>),
+    ImproveAfter(Time, JobId),
     /// As owner: is there a better place for this gang?
     Look(JobId),
     /// As a node that leaves: has somebody taken this job over? With the number of the question.
@@ -307,6 +316,9 @@ pub enum Timer {
     /// As run node: those that ride with this task and have not begun are not to wait any longer.
     Trim(Task),
 }
+
+/// A job that waits has one.
+const _: () = assert!(size_of::<Timer>() <= 32);
 
 /// What must survive a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]

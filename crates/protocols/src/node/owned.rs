@@ -10,7 +10,7 @@ use shoal_model::{Envelope, Epoch, JobId, Needs, NodeId, Rank, Span, Time};
 use super::Node;
 use super::gate::{DENIED_MAX, Denial};
 use super::message::{End, Exit, Key, OwnedRecord, Record};
-use super::train::Train;
+use super::train::{Train, may_share};
 use crate::nodes::Nodes;
 use crate::protocol::Ctx;
 use crate::scheduling::Stuck;
@@ -85,9 +85,14 @@ pub struct Rare {
     pub(super) from: Option<NodeId>,
     /// Of an array: whether it shares its place with others of it.
     pub(super) train: Train,
+    /// Of one that has ended: its tasks that ran on, and have yet to say what they took.
+    pub(super) parting: Parting,
     /// Who has denied it, when and why; at most [`DENIED_MAX`](super::gate::DENIED_MAX).
     pub(super) denied: BTreeMap<NodeId, (Time, Denial)>,
 }
+
+/// Tasks of a placement, and on which node each is.
+pub(super) type Parting = BTreeMap<(Epoch, Rank), NodeId>;
 
 /// What few jobs have, if this one has any of it.
 #[derive(Clone, Debug, Default)]
@@ -102,6 +107,7 @@ impl Rare {
         why: None,
         from: None,
         train: Train::Alone,
+        parting: BTreeMap::new(),
         denied: BTreeMap::new(),
     };
 }
@@ -332,6 +338,16 @@ impl Owned {
         if travel >= TRAVEL_LEAST {
             self.begin = self.begin.max(Some(now + travel));
         }
+    }
+
+    /// Whether nothing but a place is missing, which it may share.
+    pub(super) fn may_board(&self) -> bool {
+        self.phase == Phase::Seeking
+            && self.may_seek()
+            && self.retried == 0
+            && self.unstarted == 0
+            && self.train == Train::Alone
+            && may_share(self.envelope.job())
     }
 
     /// Whether nothing but a place is missing, and it needs one of its own.

@@ -14,7 +14,7 @@ use shoal_model::{Envelope, Epoch, JobId, NodeId, Rank, Span, Time, refuse_unhon
 
 use super::gate::{DENIED_MAX, Denial};
 use super::message::{Brief, End, Event, Exit, JobMessage, Message, Record, Refusal, Task, Timer, Usage};
-use super::owned::{Owned, Phase};
+use super::owned::{Owned, Parting, Phase};
 use super::train::Train;
 use super::{Node, Recipe, Work};
 use crate::commit::two_phase::{self, Failure, Placement, Proposal};
@@ -165,9 +165,9 @@ impl Node {
         let shares = nodes.iter().map(|&node| (node, resources.clone())).collect();
         let brief = Shared::new(Brief {
             envelope: owned.envelope.clone(),
-            nodes,
+            nodes: nodes.into(),
             index: owned.of.map(|(_, index)| index),
-            riders: owned.train.riders().map(<[u32]>::to_vec),
+            riders: owned.train.riders().map(Box::from),
         });
         // From then on it may have started where it is.
         let leave_by = owned.runs_from.map_or(Time::NEVER, |from| from - CLOCKS_APART_MOST);
@@ -290,10 +290,13 @@ impl Node {
     pub(super) fn on_started(&mut self, from: NodeId, task: Task, at: Time, ctx: &mut Ctx<'_, Node>) {
         if self.is_current(from, task) {
             self.note_confirmed(from, task);
-            let news = self
-                .unended(task.job)
-                .is_some_and(|owned| owned.started.insert(task.rank, ctx.now).is_none());
+            let Some(owned) = self.unended(task.job) else { return };
+            let news = owned.started.insert(task.rank, ctx.now).is_none();
+            let of = owned.of.filter(|_| owned.train.leader().is_none());
             if news {
+                if let Some((array, index)) = of {
+                    self.note_begun(array, index, ctx);
+                }
                 // By its own clock: what is far from ours is nonsense, and would be shown.
                 let at = at.min(ctx.now + CLOCKS_APART_MOST);
                 ctx.report(Event::Started(task, at));
@@ -315,6 +318,7 @@ impl Node {
             self.end(task.job, End::Finished, ctx);
         }
         if !self.is_current(from, task) {
+            self.note_parted(from, task, usage, ctx);
             // Of an older placement: it does not count, but the run node need not tell it again.
             ctx.send(from, Message::Job(JobMessage::Noted(task)));
             return;
@@ -358,7 +362,12 @@ impl Node {
                     self.lose(job, from, ctx);
                 }
                 // Its turn did not come in time: that is no fault of the node's.
-                (Exit::NotStarted, _) if rides => self.lose(job, from, ctx),
+                (Exit::NotStarted, _) if rides => {
+                    ctx.report(Event::Unplaced { job, epoch, by: Some(from) });
+                    let alone = self.leave_placement(job, ctx);
+                    assert!(alone.is_empty(), "who rides leads nobody");
+                    self.seek_all(&[job], ctx);
+                }
                 (Exit::NotStarted, _) => {
                     owned.unstarted = owned.unstarted.saturating_add(1);
                     // Not at once again and again where it cannot be.
@@ -493,18 +502,16 @@ impl Node {
         owned.started.clear();
         (owned.going, owned.ask_at) = (false, None);
         owned.phase = Phase::Seeking;
-        alone
-    }
-
-    pub(super) fn seek_all(&mut self, jobs: &[JobId], ctx: &mut Ctx<'_, Node>) {
-        for &job in jobs {
-            self.seek(job, ctx);
+        if let Some((array, index)) = owned.of {
+            self.note_not_begun(array, index);
         }
+        alone
     }
 
     /// Looks for a place for a job, if nothing else is missing; has an array's jobs do so.
     pub(super) fn seek(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         self.note_not_short(job);
+        self.note_sought(job);
         let Some(owned) = self.unended(job).filter(|owned| owned.phase == Phase::Seeking) else { return };
         owned.again_at = None;
         if !self.is_clear(job, ctx) {
@@ -555,7 +562,11 @@ impl Node {
     pub(super) fn end(&mut self, job: JobId, end: End, ctx: &mut Ctx<'_, Node>) {
         // Before its own end is on disk: until then it says that they are with it.
         let alone = self.dissolve(job, ctx);
+        let parting = self.parting(job);
         let Some(owned) = self.unended(job) else { return };
+        if !parting.is_empty() {
+            owned.parting = parting;
+        }
         owned.phase = Phase::Ended(end);
         owned.started = BTreeMap::new();
         let rides = owned.train.leader().is_some();
@@ -585,6 +596,31 @@ impl Node {
             self.on_element_ended(array, index, end, rides, ctx);
         }
         self.seek_all(&alone, ctx);
+    }
+
+    /// The tasks of a job that run while it ends: they are stopped, and may say what they took.
+    fn parting(&self, job: JobId) -> Parting {
+        let (Some(owned), Some(placement)) = (self.job(job), self.placement(job)) else {
+            return Parting::new();
+        };
+        let Phase::Placed { epoch, exits } = &owned.phase else { return Parting::new() };
+        let open = owned.started.keys().filter(|rank| *epoch == placement.epoch && !exits.contains_key(rank));
+        let on = |&rank: &Rank| Some(((*epoch, rank), *placement.nodes.get(rank.0 as usize)?));
+        open.filter_map(on).collect()
+    }
+
+    /// A task has ended whose job had ended before: what it took is told, once.
+    fn note_parted(&mut self, from: NodeId, task: Task, usage: Option<Box<Usage>>, ctx: &mut Ctx<'_, Node>) {
+        let Some(owned) = self.work.as_mut().and_then(|work| work.owned.get_mut(&task.job)) else { return };
+        let key = (task.epoch, task.rank);
+        if owned.parting.get(&key) != Some(&from) {
+            return;
+        }
+        owned.parting.remove(&key);
+        owned.tidy();
+        if let Some(usage) = usage {
+            ctx.report(Event::Took(task, usage));
+        }
     }
 
     /// Whether this is a task of the job's placement as it stands, and that node's.

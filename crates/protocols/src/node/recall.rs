@@ -105,7 +105,7 @@ mod tests {
         let mut nonce = Nonce([0; 16]);
         nonce.0[..2].copy_from_slice(&number.to_le_bytes());
         let envelope = Envelope::new(Job::command(["true"]), nonce).unwrap();
-        Brief { envelope: Shared::new(envelope), nodes: Vec::new(), index: None, riders: None }
+        Brief { envelope: Shared::new(envelope), nodes: Default::default(), index: None, riders: None }
     }
 
     fn read(brief: &Brief) -> Brief {

@@ -4,6 +4,8 @@
 //! records of their own: what was promised to their leader names them, and what has become of them the driver knows. Only
 //! an end that its owner is slow to hear is saved. The leader's end is told after theirs.
 
+use std::ops::Deref;
+
 use shoal_model::{Epoch, JobId, NodeId, Rank, Time};
 
 use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer};
@@ -23,6 +25,32 @@ pub(super) enum Seat {
     Leads { riders: Box<[Task]>, open: usize, next: usize },
     /// It is this task's. Whether it has begun, and whether its end is on disk.
     Rides { leader: Task, begun: bool, saved: bool },
+}
+
+/// The seat of a task. Very many tasks may wait for their time, and have their reservations for themselves: of these nothing
+/// is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Seated(Option<Box<Seat>>);
+
+impl From<Seat> for Seated {
+    fn from(seat: Seat) -> Seated {
+        Seated((seat != Seat::Alone).then(|| Box::new(seat)))
+    }
+}
+
+impl Deref for Seated {
+    type Target = Seat;
+
+    fn deref(&self) -> &Seat {
+        self.0.as_deref().unwrap_or(&Seat::Alone)
+    }
+}
+
+impl Seated {
+    /// The seat, if it is shared in any way.
+    fn shared(&mut self) -> Option<&mut Seat> {
+        self.0.as_deref_mut()
+    }
 }
 
 impl Seat {
@@ -56,32 +84,34 @@ impl Work {
             let running = self.tasks.entry(rider).or_insert_with(|| Running::riding(owner, seat));
             // Of one whose end was saved that is all that is known.
             if let TaskState::Ended(_) = running.state {
-                running.seat = Seat::Rides { leader: task, begun: true, saved: true };
+                running.seat = Seat::Rides { leader: task, begun: true, saved: true }.into();
             } else {
                 open += 1;
             }
             all.push(rider);
         }
         if let Some(running) = self.tasks.get_mut(&task).filter(|_| !all.is_empty()) {
-            running.seat = Seat::Leads { riders: all.into(), open, next: 0 };
+            running.seat = Seat::Leads { riders: all.into(), open, next: 0 }.into();
         }
     }
 
     /// The task that is next after one, if there is one that has not begun.
     fn next_after(&mut self, task: Task) -> Option<Task> {
         let leader = self.tasks.get(&task)?.seat.leader().unwrap_or(task);
-        let Seat::Leads { riders, next, .. } = &self.tasks.get(&leader)?.seat else { return None };
+        let Seat::Leads { riders, next, .. } = &*self.tasks.get(&leader)?.seat else { return None };
         let waits = |rider: &Task| {
             let running = self.tasks.get(rider);
             running.is_some_and(|running| {
                 running.state == TaskState::Running
-                    && matches!(running.seat, Seat::Rides { begun: false, .. })
+                    && matches!(*running.seat, Seat::Rides { begun: false, .. })
             })
         };
         let place = (*next..riders.len()).find(|&place| waits(&riders[place]));
         let (past, found) = (place.unwrap_or(riders.len()), place.map(|place| riders[place]));
         // None of them will wait again: there is no need to look at them once more.
-        if let Some(Running { seat: Seat::Leads { next, .. }, .. }) = self.tasks.get_mut(&leader) {
+        if let Some(Seat::Leads { next, .. }) =
+            self.tasks.get_mut(&leader).and_then(|task| task.seat.shared())
+        {
             *next = past;
         }
         found
@@ -90,7 +120,7 @@ impl Work {
     /// One that rode with a task does no longer; says whether it was the last, and the task itself has ended.
     fn leave_seat(&mut self, leader: Task) -> bool {
         let Some(running) = self.tasks.get_mut(&leader) else { return false };
-        if let Seat::Leads { open, .. } = &mut running.seat {
+        if let Some(Seat::Leads { open, .. }) = running.seat.shared() {
             *open = open.saturating_sub(1);
             return *open == 0 && matches!(running.state, TaskState::Ended(_));
         }
@@ -157,16 +187,18 @@ impl Node {
     /// A task has ended: the next of its train begins.
     pub(super) fn begin_next(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
-        if let Some(Running { state, seat: Seat::Rides { begun, .. }, .. }) = work.tasks.get_mut(&task) {
+        if let Some(running) = work.tasks.get_mut(&task)
+            && let Some(Seat::Rides { begun, .. }) = running.seat.shared()
+        {
             // One that was taken out of the line has let nobody wait.
-            if *state == TaskState::Stopping && !*begun {
+            if running.state == TaskState::Stopping && !*begun {
                 return;
             }
             *begun = true;
         }
         let Some(next) = work.next_after(task) else { return };
         let Some(running) = work.tasks.get_mut(&next) else { return };
-        if let Seat::Rides { begun, .. } = &mut running.seat {
+        if let Some(Seat::Rides { begun, .. }) = running.seat.shared() {
             *begun = true;
         }
         ctx.send(running.owner(), Message::Job(JobMessage::Started(next, ctx.now)));
@@ -218,7 +250,7 @@ impl Node {
     pub(super) fn save_end(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
         let Some(running) = self.work.as_mut().and_then(|work| work.tasks.get_mut(&task)) else { return };
         let (owner, state) = (running.owner(), running.state);
-        if let Seat::Rides { saved: saved @ false, .. } = &mut running.seat
+        if let Some(Seat::Rides { saved: saved @ false, .. }) = running.seat.shared()
             && let TaskState::Ended(exit) = state
         {
             *saved = true;
@@ -228,7 +260,7 @@ impl Node {
 
     /// Erases what is on disk of a task.
     pub(super) fn erase_task(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {
-        let seat = self.work.as_ref().and_then(|work| Some(&work.tasks.get(&task)?.seat));
+        let seat = self.work.as_ref().and_then(|work| Some(&*work.tasks.get(&task)?.seat));
         if !matches!(seat, Some(Seat::Rides { saved: false, .. })) {
             ctx.erase(Key::Task(task));
         }
@@ -239,7 +271,7 @@ impl Node {
         let Some(work) = &self.work else { return Vec::new() };
         let all = Task { job, epoch, rank: Rank(0) }..=Task { job, epoch, rank: Rank(u32::MAX) };
         let Some((&task, running)) = work.tasks.range(all).next() else { return Vec::new() };
-        let riders = match &running.seat {
+        let riders = match &*running.seat {
             Seat::Leads { riders, .. } => &riders[..],
             Seat::Alone | Seat::Rides { .. } => &[],
         };

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use shoal_model::{Epoch, JobId, NodeId, Span};
 
 use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer, Usage};
-use super::ride::Seat;
+use super::ride::{Seat, Seated};
 use super::{Node, Work};
 use crate::commit::two_phase::{Lock, Stage};
 use crate::protocol::Ctx;
@@ -44,8 +44,11 @@ pub(super) struct Running {
     /// What it took, once it has ended. Not saved: told, never acted upon.
     usage: Option<Box<Usage>>,
     /// Whether others run in its reservation, or it in another's.
-    pub seat: Seat,
+    pub seat: Seated,
 }
+
+/// Very many may wait for their time.
+const _: () = assert!(size_of::<Running>() <= 40);
 
 /// How far a task has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,11 +65,11 @@ pub enum TaskState {
 
 impl Running {
     pub(super) fn waiting(owner: NodeId) -> Running {
-        Running { owner, state: TaskState::Waiting, usage: None, seat: Seat::Alone }
+        Running { owner, state: TaskState::Waiting, usage: None, seat: Seated::default() }
     }
 
     pub(super) fn riding(owner: NodeId, seat: Seat) -> Running {
-        Running { owner, state: TaskState::Running, usage: None, seat }
+        Running { owner, state: TaskState::Running, usage: None, seat: seat.into() }
     }
 
     pub(super) fn owner(&self) -> NodeId {
@@ -89,7 +92,7 @@ impl Running {
 
     pub(super) fn restore(owner: NodeId, exit: Option<Exit>) -> Running {
         let state = exit.map_or(TaskState::Running, TaskState::Ended);
-        Running { owner, state, usage: None, seat: Seat::Alone }
+        Running { owner, state, usage: None, seat: Seated::default() }
     }
 }
 
@@ -216,6 +219,10 @@ impl Node {
                 self.settle(task, exit, ctx);
             }
             TaskState::Stopping => {
+                // Nobody waits for its end, but what it took is its owner's to know: told once, and lost with the message.
+                if usage.is_some() {
+                    ctx.send(running.owner, Message::Job(JobMessage::Ended(task, exit, usage)));
+                }
                 self.begin_next(task, ctx);
                 if !self.vacate_seat(task, ctx) {
                     self.drop_task(task);

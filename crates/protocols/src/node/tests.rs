@@ -166,7 +166,8 @@ fn time_is_not_given_for_a_brief_of_another_job_or_for_other_nodes() {
         let (job, epoch) = (wanted.id(), shoal_model::Epoch(1));
         let (start, span) = (Time::from_secs(60), Span::from_secs(60));
         let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
-        let brief = Shared::new(Brief { envelope: envelope.clone(), nodes, index: None, riders: None });
+        let brief =
+            Shared::new(Brief { envelope: envelope.clone(), nodes: nodes.into(), index: None, riders: None });
         place(&mut world, prepare, brief);
         let commit = world.core(me).commit().expect("the node takes jobs");
         assert_eq!(commit.locks().count(), locks, "{}", world.story());
@@ -191,7 +192,7 @@ fn time_is_not_given_for_what_the_owner_or_the_job_itself_excludes() {
         let (start, span) = (Time::from_secs(60), Span::from_secs(60));
         let job = envelope.id();
         let prepare = two_phase::Prepare { job, epoch, start, span, amount: Resources::cores(1) };
-        let brief = Shared::new(Brief { envelope, nodes: vec![me], index: None, riders: None });
+        let brief = Shared::new(Brief { envelope, nodes: vec![me].into(), index: None, riders: None });
         place(&mut world, prepare, brief);
         let commit = world.core(me).commit().expect("the node takes jobs");
         assert_eq!(commit.locks().count(), locks, "{}", world.story());
@@ -238,7 +239,7 @@ fn time_is_not_given_beyond_what_was_signed() {
         place(
             &mut world,
             prepare,
-            Shared::new(Brief { envelope, nodes: vec![me], index: None, riders: None }),
+            Shared::new(Brief { envelope, nodes: vec![me].into(), index: None, riders: None }),
         );
         let commit = world.core(me).commit().expect("the node takes jobs");
         assert_eq!((commit.locks().count(), denials(&world)), (locks, 1 - locks), "{}", world.story());
@@ -249,7 +250,7 @@ fn time_is_not_given_beyond_what_was_signed() {
 fn assign(world: &mut World<Node>, limit: Span) {
     let (envelope, epoch) = (envelope(signed()), shoal_model::Epoch(1));
     let job = envelope.id();
-    let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1)], index: None, riders: None });
+    let brief = Shared::new(Brief { envelope, nodes: vec![NodeId(1)].into(), index: None, riders: None });
     let message = Message::Aria(aria::Message::Assign { job, epoch, brief, limit });
     world.tell(NodeId(1), Input::Message { from: NodeId(2), message });
 }
@@ -325,8 +326,12 @@ const JOB_SPAN: Span = Span::from_secs(60);
 fn commit(world: &mut World<Node>, job: &Shared<Envelope>, start: Time) {
     let (id, epoch) = (job.id(), shoal_model::Epoch(1));
     let prepare = two_phase::Prepare { job: id, epoch, start, span: JOB_SPAN, amount: Resources::cores(1) };
-    let brief =
-        Shared::new(Brief { envelope: job.clone(), nodes: vec![NodeId(1)], index: None, riders: None });
+    let brief = Shared::new(Brief {
+        envelope: job.clone(),
+        nodes: vec![NodeId(1)].into(),
+        index: None,
+        riders: None,
+    });
     for message in
         [two_phase::Message::Prepare(Box::new(prepare)), two_phase::Message::Commit { job: id, epoch, brief }]
     {
@@ -454,6 +459,28 @@ fn owner_tells_once_what_a_task_took_however_often_it_hears_of_its_end() {
     world.run_for(Span::from_secs(1));
     let took = Event::Took(task, Box::new(usage));
     assert_eq!(world.reports().iter().filter(|(.., event)| *event == took).count(), 1, "{}", world.story());
+}
+
+#[test]
+fn what_a_task_took_that_was_stopped_is_told_once_and_by_its_node_only() {
+    let (mut world, task) = running_gang();
+    world.command(NodeId(1), Command::Cancel(task.job));
+    world.run_for(Span::from_secs(1));
+    let usage = Usage { user: Span::from_secs(7), ..Usage::default() };
+    let end = Message::Job(JobMessage::Ended(task, Exit::Signal(15), Some(Box::new(usage))));
+    world.tell(NodeId(1), Input::Message { from: NodeId(1), message: end.clone() });
+    let told = |world: &World<Node>| {
+        let took = Event::Took(task, Box::new(usage));
+        world.reports().iter().filter(|(.., event)| *event == took).count()
+    };
+    assert_eq!(told(&world), 0, "it is not this one's to tell");
+    world.tell(NodeId(2), Input::Done(Outcome(task, Exit::Signal(15), Some(Box::new(usage)))));
+    world.run_for(Span::from_secs(1));
+    assert_eq!(told(&world), 1, "{}", world.story());
+    world.tell(NodeId(1), Input::Message { from: NodeId(2), message: end });
+    assert_eq!(told(&world), 1);
+    let owned = world.core(NodeId(1)).job(task.job).expect("it is remembered");
+    assert_eq!(owned.parting.len(), 1, "the other has not said anything");
 }
 
 #[test]

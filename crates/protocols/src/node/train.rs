@@ -9,12 +9,13 @@
 //! has to run again, it gets off and looks for a place of its own, with placements numbered on from the train's: no task
 //! is ever two. That a leader has ended is noted only after all that rode with it have.
 //!
-//! A train lasts a fraction of a second, by how long the last jobs took, and gets shorter towards the end of an array, so
+//! A train lasts about a second, by how long the last jobs took, and gets shorter towards the end of an array, so
 //! that all places are done at about the same time. Those that have not begun after [`RIDES_MOST`], because one before
-//! them is slow for once, get off.
+//! them is slow for once, get off. Who got off before its turn and comes right after another that did so too may ride with
+//! that one: very many would otherwise look for places one by one.
 
 use shoal_model::job::Mode;
-use shoal_model::{Job, JobId, NodeId, Span, Time};
+use shoal_model::{Epoch, Job, JobId, NodeId, Span, Time};
 
 use super::Node;
 use super::message::{Brief, Event, Exit, JobMessage, Message, Task};
@@ -23,17 +24,17 @@ use crate::commit::two_phase::{self, Placement};
 use crate::protocol::Ctx;
 
 /// The most jobs that ride with one.
-pub const RIDERS_MAX: usize = 63;
+pub const RIDERS_MAX: usize = 255;
 /// Those that have not begun this long after their leader get off.
-pub const RIDES_MOST: Span = Span::from_secs(1);
+pub const RIDES_MOST: Span = Span::from_secs(2);
 /// How long a train is meant to take.
-const TAKES: Span = Span::from_millis(250);
+const TAKES: Span = Span::from_secs(1);
 /// A job that takes no longer is quick.
-const QUICK: Span = Span::from_millis(50);
+const QUICK: Span = Span::from_millis(100);
 /// A train has at most this part of those that were quick in a row.
 const PART_OF_QUICK: u32 = 2;
 /// A train has at most this part of those that are left.
-const PART_OF_LEFT: u32 = 4;
+const PART_OF_LEFT: u32 = 8;
 
 /// Whether a job of an array shares its place with others of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -195,13 +196,16 @@ impl Node {
     /// A job that rides with another does so no longer.
     pub(super) fn get_off(&mut self, rider: JobId, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
+        let Some(leader) = work.owned.get(&rider).and_then(|owned| owned.train.leader()) else { return };
+        let numbered = work.owned.get(&leader).map_or(Epoch(0), |owned| owned.numbered);
+        let numbered = numbered.max(work.commit.last_epoch(leader));
         let Some(owned) = work.owned.get_mut(&rider) else { return };
-        let (Some(leader), Some((array, _))) = (owned.train.leader(), owned.of) else { return };
+        let Some((array, _)) = owned.of else { return };
         owned.train = Train::Alone;
         owned.phase = Phase::Seeking;
         owned.started.clear();
         // Whatever the train was called where it ran, this one's next task is called otherwise.
-        owned.numbered = owned.numbered.max(work.commit.last_epoch(leader));
+        owned.numbered = owned.numbered.max(numbered);
         ctx.save(owned.record());
         if let Some(progress) = work.arrays.get_mut(&array) {
             progress.note_alone(rider);
@@ -243,7 +247,7 @@ mod tests {
 
     fn brief(job: Job, index: u32, riders: &[u32]) -> Brief {
         let envelope = Shared::new(Envelope::new(job, Nonce([1; 16])).expect("the job makes sense"));
-        Brief { envelope, nodes: vec![NodeId(1)], index: Some(index), riders: Some(riders.to_vec()) }
+        Brief { envelope, nodes: vec![NodeId(1)].into(), index: Some(index), riders: Some(riders.into()) }
     }
 
     fn array(indexes: &str) -> Job {
@@ -258,11 +262,11 @@ mod tests {
         assert_eq!(pace.riders(10_000), 0);
         pace.note(Span::from_millis(19), 19);
         assert_eq!(pace.riders(10_000), 9);
-        assert_eq!((pace.riders(16), pace.riders(7)), (3, 0));
+        assert_eq!((pace.riders(32), pace.riders(15)), (3, 0));
         pace.note(Span::from_secs(10), 10_000);
         assert_eq!(pace.riders(1_000_000), RIDERS_MAX);
-        pace.note(Span::from_millis(40), 1);
-        assert_eq!(pace.riders(1_000_000), 22, "no longer than a quarter of a second");
+        pace.note(Span::from_millis(80), 1);
+        assert_eq!(pace.riders(1_000_000), 47, "no longer than a second");
         pace.note(Span::from_secs(1), 1);
         assert_eq!(pace.riders(1_000_000), 0);
     }

@@ -26,6 +26,11 @@ const A_MOMENT: Span = Span::from_secs(1);
 /// The pause between two questions after a job that waits in a queue, and should have started by now.
 const IN_QUEUE: Span = Span::from_secs(20);
 
+/// When a task that was to start then, and has not said that it runs, is asked after.
+fn late(start: Time) -> Time {
+    start + START_GRACE + A_MOMENT
+}
+
 impl Node {
     pub(super) fn watch(&mut self, job: JobId, placement: &Placement, ctx: &mut Ctx<'_, Node>) {
         self.unwatch(job, ctx);
@@ -37,15 +42,19 @@ impl Node {
             // What it lacked while it sought is over, and it may wait for long.
             owned.tidy();
         }
-        if self.work.as_ref().is_some_and(|work| work.heartbeat.is_on()) {
-            let late = (placement.start + START_GRACE + A_MOMENT).max(ctx.now + A_MOMENT);
-            self.ask_at(late, job, placement.epoch, ctx);
-        } else {
+        self.note_waiting(job, placement.start, ctx);
+        if !self.work.as_ref().is_some_and(|work| work.heartbeat.is_on()) {
             // Where nobody is watched, nobody is asked from time to time whether it runs.
             let over = placement.start + placement.span + OVERDUE;
             ctx.wake_at(over, Timer::Overdue(job, placement.epoch, 0));
+        } else if late(placement.start) < ctx.now + A_MOMENT {
+            self.ask_at(ctx.now + A_MOMENT, job, placement.epoch, ctx);
+        } else {
+            if let Some(owned) = self.unended(job) {
+                owned.ask_at = Some(late(placement.start));
+            }
+            self.look_for_late(late(placement.start), ctx);
         }
-        self.note_waiting(job, placement.start, ctx);
         // Who is suspected already is not suspected anew.
         let suspects =
             |node: &&NodeId| self.work.as_ref().is_some_and(|work| work.heartbeat.suspects(**node));
@@ -77,8 +86,41 @@ impl Node {
     /// A task runs, maybe long before its time: from now on it is looked after.
     pub(super) fn ask_from_now(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
         let at = ctx.now + WANTED_EVERY + A_MOMENT;
-        if self.unended(job).and_then(|owned| owned.ask_at).is_some_and(|ask_at| at < ask_at) {
-            self.ask_at(at, job, epoch, ctx);
+        if let Some(ask_at) = self.unended(job).and_then(|owned| owned.ask_at) {
+            self.ask_at(at.min(ask_at), job, epoch, ctx);
+        }
+    }
+
+    /// Very many jobs may wait for their time: of these, one reminder for the next that should run is enough.
+    fn look_for_late(&mut self, at: Time, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        if work.late_at.is_none_or(|late_at| at < late_at) {
+            work.late_at = Some(at);
+            ctx.wake_at(at, Timer::AnyLate);
+        }
+    }
+
+    /// Asks after all that wait and should run by now, and that nobody has asked after yet.
+    pub(super) fn on_any_late(&mut self, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        // Of two reminders the one that was set for the earlier time counts.
+        if work.late_at.is_none_or(|late_at| ctx.now < late_at) {
+            return;
+        }
+        work.late_at = None;
+        let due = work.waiting.iter().take_while(|(start, _)| late(*start) <= ctx.now);
+        let due: Vec<JobId> = due.map(|&(_, job)| job).collect();
+        let next = work.waiting.iter().nth(due.len()).map(|&(start, _)| late(start));
+        for job in due {
+            let Some(owned) = self.unended(job) else { continue };
+            let Phase::Placed { epoch, .. } = owned.phase else { continue };
+            // Whoever was asked after before has a reminder of its own.
+            if owned.planned.is_some_and(|start| owned.ask_at == Some(late(start))) {
+                self.on_late(job, epoch, ctx);
+            }
+        }
+        if let Some(at) = next {
+            self.look_for_late(at, ctx);
         }
     }
 

@@ -42,6 +42,8 @@ pub(super) struct Work {
     pub owned: BTreeMap<JobId, Box<Owned>>,
     /// Those that have a place and have not started, by start.
     pub waiting: BTreeSet<(Time, JobId)>,
+    /// When those of them are looked at next that should run by then.
+    pub late_at: Option<Time>,
     /// How far the arrays among them have come.
     pub arrays: BTreeMap<JobId, array::Progress>,
     /// Jobs, and which of the owned ones wait for them.
@@ -124,6 +126,7 @@ impl Work {
             heartbeat: Heartbeat::restore(&config.heartbeat, me, std::iter::empty()),
             owned,
             waiting: BTreeSet::new(),
+            late_at: None,
             arrays: BTreeMap::new(),
             waiting_for: BTreeSet::new(),
             awaited: BTreeSet::new(),

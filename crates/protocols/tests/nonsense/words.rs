@@ -153,8 +153,9 @@ fn brief() -> impl Strategy<Value = Shared<Brief>> {
         3 => vec(node(), 0..5),
         1 => Just(vec![NodeId(3); 70_000]),
     ];
-    (select(envelopes()), nodes)
-        .prop_map(|(envelope, nodes)| Shared::new(Brief { envelope, nodes, index: None, riders: None }))
+    (select(envelopes()), nodes).prop_map(|(envelope, nodes)| {
+        Shared::new(Brief { envelope, nodes: nodes.into(), index: None, riders: None })
+    })
 }
 
 fn task() -> impl Strategy<Value = Task> {

@@ -41,7 +41,7 @@ pub fn word_of_prongs() -> impl Strategy<Value = Word> {
 fn sound() -> impl Strategy<Value = Message> {
     let assign = (select(envelopes()), 1..4u32).prop_map(|(envelope, epoch)| {
         let (job, epoch, limit) = (envelope.id(), Epoch(epoch), Span::from_mins(5));
-        let brief = Shared::new(Brief { envelope, nodes: vec![ME], index: None, riders: None });
+        let brief = Shared::new(Brief { envelope, nodes: vec![ME].into(), index: None, riders: None });
         Message::Aria(aria::Message::Assign { job, epoch, brief, limit })
     });
     let idle = Vitals {

@@ -98,7 +98,7 @@ impl Check for Gang {
                 self.may_start(Task { job: leader.unwrap_or(job), ..*task }, nodes, at, node, known)
                     .map_err(|what| Broken::new(at, what).on(node).of(job))?;
                 let started = self.started.entry((job, epoch)).or_insert_with(|| Started {
-                    nodes: nodes.clone(),
+                    nodes: nodes.to_vec(),
                     starts: BTreeMap::new(),
                     running: BTreeSet::new(),
                     broken: None,
@@ -270,7 +270,7 @@ mod tests {
         let (job, epoch, span, node) = (envelope.id(), Epoch(1), Span::from_secs(60), NodeId(1));
         let brief = Shared::new(Brief {
             envelope: Shared::new(envelope),
-            nodes: vec![node],
+            nodes: vec![node].into(),
             index: None,
             riders: None,
         });
@@ -338,7 +338,12 @@ mod tests {
         let mut gang = Gang::default();
         gang.committed.insert((job, epoch), nodes.iter().copied().collect());
         gang.placed.insert(job, (epoch, None));
-        let brief = Shared::new(Brief { envelope: Shared::new(envelope), nodes, index: None, riders: None });
+        let brief = Shared::new(Brief {
+            envelope: Shared::new(envelope),
+            nodes: nodes.into(),
+            index: None,
+            riders: None,
+        });
         let task = Task { job, epoch, rank: Rank(0) };
         let start = Action::Start { task, brief, stop_at: Time::NEVER, short: false, behind: None };
         gang.see(&sight(Saw::Act(start)), &known)?;

@@ -196,8 +196,12 @@ mod tests {
     }
 
     fn start(number: u8, epoch: u32) -> Saw<Node> {
-        let brief =
-            Shared::new(Brief { envelope: envelope(number), nodes: vec![NODE], index: None, riders: None });
+        let brief = Shared::new(Brief {
+            envelope: envelope(number),
+            nodes: vec![NODE].into(),
+            index: None,
+            riders: None,
+        });
         let stop_at = Time::from_secs(100);
         Saw::Act(Action::Start { task: task(number, epoch), brief, stop_at, short: false, behind: None })
     }

@@ -202,7 +202,8 @@ fn job_that_comes_to_a_node_that_leaves_is_given_back_before_its_turn() {
     world.command(LEAVER, Command::Submit(envelope(&busy, 7)));
     world.run_for(Span::from_secs(1));
     let job = envelope(&Job::command(["true"]), 8);
-    let brief = Shared::new(Brief { envelope: job.clone(), nodes: vec![LEAVER], index: None, riders: None });
+    let brief =
+        Shared::new(Brief { envelope: job.clone(), nodes: vec![LEAVER].into(), index: None, riders: None });
     let (id, epoch) = (job.id(), Epoch(1));
     let assign = aria::Message::Assign { job: id, epoch, brief, limit: Span::from_mins(1) };
     world.tell(LEAVER, Input::Message { from: HEIR, message: Message::Aria(assign) });

@@ -136,7 +136,8 @@ impl Aria {
         let Some(held) = self.tenures.get(&job) else { return };
         let (Some((epoch, node)), Some(wanted)) = (held.tenure.asked, &held.wanted) else { return };
         let Wanted { ref envelope, index, limit, .. } = *wanted;
-        let brief = Shared::new(Brief { envelope: envelope.clone(), nodes: vec![node], index, riders: None });
+        let brief =
+            Shared::new(Brief { envelope: envelope.clone(), nodes: vec![node].into(), index, riders: None });
         ctx.send(node, Message::Assign { job, epoch, brief, limit });
     }
 

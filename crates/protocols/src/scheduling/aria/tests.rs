@@ -40,7 +40,8 @@ fn tell(world: &mut World<Node>, from: NodeId, message: Message) {
 }
 
 fn assign(world: &mut World<Node>, job: &Shared<Envelope>, epoch: u32) {
-    let brief = Shared::new(Brief { envelope: job.clone(), nodes: vec![ME], index: None, riders: None });
+    let brief =
+        Shared::new(Brief { envelope: job.clone(), nodes: vec![ME].into(), index: None, riders: None });
     let (job, epoch, limit) = (job.id(), Epoch(epoch), Span::from_mins(5));
     tell(world, OWNER, Message::Assign { job, epoch, brief, limit });
 }
@@ -219,7 +220,7 @@ fn word() -> impl Strategy<Value = (NodeId, Message)> {
             Message::Assign {
                 job,
                 epoch,
-                brief: Shared::new(Brief { envelope, nodes, index: None, riders: None }),
+                brief: Shared::new(Brief { envelope, nodes: nodes.into(), index: None, riders: None }),
                 limit,
             }
         }),
@@ -287,7 +288,8 @@ fn words_weigh_what_the_paper_says() {
     let (job, epoch, cost) = (envelope(1).id(), Epoch(1), Cost(1));
     let needs = Needs::new(Resources::cores(1), Span::from_mins(5));
     let ask = Shared::new(Ask { from: OWNER, job, round: 1, needs, priority: 0, cost: None });
-    let brief = Shared::new(Brief { envelope: envelope(1), nodes: vec![ME], index: None, riders: None });
+    let brief =
+        Shared::new(Brief { envelope: envelope(1), nodes: vec![ME].into(), index: None, riders: None });
     let weights = [
         Message::Request(ask.clone(), 1),
         Message::Inform(ask, 1),

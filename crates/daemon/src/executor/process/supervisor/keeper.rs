@@ -42,7 +42,9 @@ use crate::store;
 /// How often outputs are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long the ends of tasks that ride may wait to be written and told, for many at once.
-const GATHER: Duration = Duration::from_millis(5);
+const GATHER: Duration = Duration::from_millis(100);
+/// How long the end of any other may wait while there are some that ride.
+const REAP: Duration = Duration::from_millis(5);
 /// How long a supervisor without daemon and tasks stays: all that it knows is on disk.
 const LINGER: Duration = Duration::from_secs(2);
 /// What is taken in one turn, at most: nobody waits for ever.
@@ -220,7 +222,8 @@ impl Keeper {
         };
         let alarm = self.alarms.first().map(|alarm| alarm.0);
         let leave = self.idle_since.map(|since| since + LINGER);
-        let gather = if self.rides_known.is_empty() { None } else { Some(self.gathered + GATHER) };
+        let pause = if self.tasks.is_empty() { GATHER } else { REAP };
+        let gather = if self.rides_known.is_empty() { None } else { Some(self.gathered + pause) };
         [look, alarm, leave, gather, self.ledger.sync_at()].into_iter().flatten().min()
     }
 
@@ -275,8 +278,8 @@ impl Keeper {
             }
         }
         let forked = |running: &Running| !matches!(running.stage, Stage::Forking);
-        // While there are rides whatever ends is looked for as often as they are gathered: to be woken for each of theirs too
-        // would be too much.
+        // While there are rides whatever ends is looked for now and then: to be woken for each of theirs too would be too
+        // much.
         if self.rides_known.is_empty() && self.tasks.values().any(forked) {
             self.reaper.wait();
         }

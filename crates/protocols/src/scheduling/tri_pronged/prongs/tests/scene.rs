@@ -97,7 +97,7 @@ impl Scene {
     pub fn comes(&mut self, number: u8, cores: u32) {
         let envelope = self.envelope(number, cores);
         let (job, epoch, limit) = (envelope.id(), Epoch(1), Span::from_hours(1));
-        let brief = Shared::new(Brief { envelope, nodes: vec![ME], index: None, riders: None });
+        let brief = Shared::new(Brief { envelope, nodes: vec![ME].into(), index: None, riders: None });
         self.owner_says(aria::Message::Assign { job, epoch, brief, limit });
         let drawn = self.world.sent().iter().rev().find_map(|sent| match sent.message {
             node::Message::Aria(aria::Message::Assigned { token, .. }) => Some(token),
