@@ -74,12 +74,13 @@ fn lawful(told: &[&Event], gaps: Gaps) -> Result<(), &'static str> {
     let mut ended = false;
     let mut placed: Option<(Epoch, usize)> = None;
     let mut started: BTreeSet<(Epoch, Rank)> = BTreeSet::new();
+    let mut took: BTreeSet<(Epoch, Rank)> = BTreeSet::new();
     for event in told {
         if !accepted && !matches!(event, Event::Accepted(_) | Event::Refused(..)) {
             return Err("nothing is told of a job before it is accepted");
         }
-        if ended && !matches!(event, Event::Accepted(_)) {
-            return Err("after its end nothing is told of a job but that it was accepted");
+        if ended && !matches!(event, Event::Accepted(_) | Event::Took(..)) {
+            return Err("after its end nothing is told of a job but that it was accepted, and what it took");
         }
         match event {
             Event::Accepted(_) => accepted = true,
@@ -107,6 +108,12 @@ fn lawful(told: &[&Event], gaps: Gaps) -> Result<(), &'static str> {
                 }
                 if !started.insert((*epoch, *rank)) {
                     return Err("a task starts once");
+                }
+            }
+            Event::Took(Task { epoch, rank, .. }, _) => {
+                // What a node told that has died since may be told again.
+                if !took.insert((*epoch, *rank)) && gaps == Gaps::None {
+                    return Err("what a task took is told once");
                 }
             }
             Event::Ended(..) => ended = true,
@@ -145,8 +152,14 @@ fn laws_find_what_breaks_them() {
     let ended = Event::Ended(job, End::Finished);
     let task = Task { job, epoch: Epoch(1), rank: Rank(0) };
     let started = Event::Started(task, shoal_model::Time::ZERO);
-    assert!(lawful(&[&accepted, &ended, &accepted], Gaps::None).is_ok());
-    for broken in [vec![&ended], vec![&accepted, &started], vec![&accepted, &ended, &ended]] {
+    let took = Event::Took(task, Default::default());
+    assert!(lawful(&[&accepted, &ended, &accepted, &took], Gaps::None).is_ok());
+    for broken in [
+        vec![&ended],
+        vec![&accepted, &started],
+        vec![&accepted, &ended, &ended],
+        vec![&accepted, &took, &took],
+    ] {
         assert!(lawful(&broken, Gaps::None).is_err(), "{broken:?}");
     }
     assert!(lawful(&[&started, &ended], Gaps::Some).is_ok());
