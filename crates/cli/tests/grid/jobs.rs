@@ -4,6 +4,8 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use shoal_daemon::cell::offers::Offers;
+
 use crate::home::{Node, shoal, wait_until};
 
 #[test]
@@ -101,6 +103,17 @@ fn status_tells_what_a_cancelled_job_took() {
     let status = node.json(&["status", &job]);
     assert_eq!(status["state"], "cancelled");
     assert!(status["ended"].is_string(), "{status}");
+}
+
+#[test]
+fn job_has_no_more_memory_than_it_asked_for_where_that_can_be_capped() {
+    let node = Node::start(&[]);
+    let script = "head -c 400000000 /dev/zero | tail -c 390000000 > /dev/null";
+    let [little, enough] = ["64MiB", "600MiB"].map(|memory| node.submit(&["--memory", memory], script));
+    let _ = node.shoal(&["wait", "--timeout", "50s", &little, &enough]);
+    let state = |job: &str| node.json(&["status", job])["state"].as_str().unwrap().to_owned();
+    let capped = if Offers::find().memory { "failed" } else { "finished" };
+    assert_eq!([state(&little), state(&enough)], [capped, "finished"]);
 }
 
 #[test]

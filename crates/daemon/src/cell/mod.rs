@@ -26,12 +26,13 @@ mod view;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 use nix::sys::prctl;
@@ -88,6 +89,9 @@ pub struct Cell {
     /// Whether it was granted GPUs.
     #[n(11)]
     pub gpus: bool,
+    /// Whether it has no walls: the program is trusted, and only waits until it is in its control groups.
+    #[n(12)]
+    pub open: bool,
 }
 
 /// What a task may see besides the system and its own folder, and how much it may take.
@@ -186,6 +190,17 @@ fn decode(bytes: &[u8]) -> Put<Cell> {
     minicbor::decode(bytes).map_err(|error| Failure::Wall(format!("its description makes no sense: {error}")))
 }
 
+/// A command by which this program makes itself a cell, and the line on which it hears which. Our end waits so long;
+/// the other lies in the command, and must be nobody's but the child's.
+pub fn command(program: &Path, patience: Duration) -> io::Result<(Command, UnixStream)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_read_timeout(Some(patience))?;
+    ours.set_write_timeout(Some(patience))?;
+    let mut command = Command::new(program);
+    command.arg(CONFINE).stdin(OwnedFd::from(theirs));
+    Ok((command, ours))
+}
+
 /// Hands a cell to a process that was spawned for it, and waits until its program runs there.
 pub fn hand_over(line: &UnixStream, cell: &Cell) -> Put {
     let lost = |error: io::Error| Failure::Wall(format!("it does not answer: {error}"));
@@ -212,8 +227,32 @@ pub fn hand_over(line: &UnixStream, cell: &Cell) -> Put {
 enum Never {}
 
 fn enter(cell: &Cell, line: &UnixStream) -> Put<Never> {
-    // Folders on the way to the task's own are for its user to pass.
-    let mask = umask(Mode::S_IWGRP | Mode::S_IWOTH);
+    let mut command = Command::new(&cell.program);
+    if !cell.open {
+        // Folders on the way to the task's own are for its user to pass.
+        let mask = umask(Mode::S_IWGRP | Mode::S_IWOTH);
+        put_up_walls(cell)?;
+        umask(mask);
+    }
+    match &cell.image {
+        Some(root) => image::describe(cell, root, &mut command)?,
+        None => {
+            let (name, arguments) = cell.argv.split_first().ok_or_else(no_program)?;
+            command.arg0(name).args(arguments);
+        }
+    }
+    let mut line = line;
+    line.write_all(&[STANDS]).map_err(wall_io("nobody hears that its walls stand"))?;
+    let error = command.stdin(Stdio::null()).env_clear().envs(variables(cell)).exec();
+    let mut said = error.to_string();
+    let hidden = matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound);
+    if hidden && !is_readable(&cell.program, cell) {
+        said.push_str("; the task is isolated, and that is not among what it may read");
+    }
+    Err(Failure::Program { errno: error.raw_os_error(), said })
+}
+
+fn put_up_walls(cell: &Cell) -> Put {
     for group in &cell.groups {
         let path = group.join("cgroup.procs");
         std::fs::write(&path, "0").map_err(wall_io(format_args!("cannot enter {}", group.display())))?;
@@ -225,28 +264,10 @@ fn enter(cell: &Cell, line: &UnixStream) -> Put<Never> {
         user::become_user(number)?;
     }
     prctl::set_no_new_privs().map_err(wall("it could gain privileges"))?;
-    let mut command = Command::new(&cell.program);
-    match &cell.image {
-        Some(root) => {
-            rules::restrict_scopes()?;
-            image::describe(cell, root, &mut command)?;
-        }
-        None => {
-            rules::restrict(cell)?;
-            let (name, arguments) = cell.argv.split_first().ok_or_else(no_program)?;
-            command.arg0(name).args(arguments);
-        }
+    match cell.image {
+        Some(_) => rules::restrict_scopes(),
+        None => rules::restrict(cell),
     }
-    umask(mask);
-    let mut line = line;
-    line.write_all(&[STANDS]).map_err(wall_io("nobody hears that its walls stand"))?;
-    let error = command.stdin(Stdio::null()).env_clear().envs(variables(cell)).exec();
-    let mut said = error.to_string();
-    let hidden = matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound);
-    if hidden && !is_readable(&cell.program, cell) {
-        said.push_str("; the task is isolated, and that is not among what it may read");
-    }
-    Err(Failure::Program { errno: error.raw_os_error(), said })
 }
 
 /// The variables of the program: of bubblewrap only those that say whose it is, for it sets the task's itself.

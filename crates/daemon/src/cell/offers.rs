@@ -4,14 +4,13 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use nix::unistd::geteuid;
 
-use super::{CONFINE, Cell, Failure, Put, hand_over, image, rules};
+use super::{Cell, Failure, Put, hand_over, image, rules};
 use crate::machine::cgroup::Groups;
 
 /// How long a cell may take that is only tried.
@@ -121,11 +120,9 @@ fn attempt(program: &Path) -> Put {
     let home = place.clone();
     let cell = Cell { work, temporary, home, user, program: "/bin/true".into(), argv, ..Cell::default() };
     let try_it = || {
-        let (ours, theirs) = UnixStream::pair().map_err(wrong)?;
-        ours.set_read_timeout(Some(ATTEMPT)).map_err(wrong)?;
-        let mut command = Command::new(program);
-        command.arg(CONFINE).env_clear().stdin(std::os::fd::OwnedFd::from(theirs));
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(wrong)?;
+        let (mut command, ours) = super::command(program, ATTEMPT).map_err(wrong)?;
+        let mut child =
+            command.env_clear().stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(wrong)?;
         drop(command);
         let made = hand_over(&ours, &cell).inspect_err(|_| drop(child.kill()));
         child.wait().map_err(wrong)?;

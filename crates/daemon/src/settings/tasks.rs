@@ -19,7 +19,7 @@ const SHARED: Size = Size::from_mib(256);
 const DISK: Size = Size::from_gib(16);
 
 /// How tasks are kept to what they were granted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskSettings {
     /// Whether each whole core is a processor that no other task of this node has. Where nobody says: if the node has all
@@ -29,8 +29,8 @@ pub struct TaskSettings {
     /// Whether each task has a control group, where the system lets us make one.
     #[serde(skip_serializing_if = "is_default")]
     pub group: bool,
-    /// Whether tasks have no more memory than they asked for, where control groups can see to that.
-    #[serde(skip_serializing_if = "is_default")]
+    /// Whether tasks that ask for memory have no more of it than they asked for, where control groups can see to that.
+    #[serde(skip_serializing_if = "is_true")]
     pub cap: bool,
     /// Whose tasks run in cells.
     #[serde(skip_serializing_if = "is_default")]
@@ -50,6 +50,26 @@ pub struct TaskSettings {
     /// The room on disk of one that asks for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<Size>,
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+impl Default for TaskSettings {
+    fn default() -> TaskSettings {
+        TaskSettings {
+            pin: None,
+            group: false,
+            cap: true,
+            isolate: Isolate::default(),
+            read: Vec::new(),
+            write: Vec::new(),
+            processes: None,
+            files: None,
+            disk: None,
+        }
+    }
 }
 
 /// Whose tasks run in cells.
@@ -128,6 +148,16 @@ mod tests {
             let error = check(wrong).unwrap_err().to_string();
             assert!(error.starts_with("`tasks.read`: "), "{error}");
         }
+    }
+
+    #[test]
+    fn memory_is_capped_unless_the_owner_says_otherwise() {
+        let cap = |text: &str| {
+            toml::from_str::<TaskSettings>(text).unwrap().keep(Thousandths::whole(1), Thousandths::whole(1))
+        };
+        assert!(cap("").capped && cap("pin = true").capped && !cap("cap = false").capped);
+        let off = TaskSettings { cap: false, ..TaskSettings::default() };
+        assert_eq!(toml::from_str::<TaskSettings>(&toml::to_string(&off).unwrap()).unwrap(), off);
     }
 
     #[test]

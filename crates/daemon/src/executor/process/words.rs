@@ -138,6 +138,11 @@ impl Order {
     pub fn is_confined(&self) -> bool {
         self.walls.is_some() || self.image.is_some() || self.secrets.is_some()
     }
+
+    /// Whether it is to have control groups, where there are any: memory is capped for who asks for some.
+    pub fn is_grouped(&self) -> bool {
+        self.keep.is_some_and(|keep| keep.grouped || keep.capped && self.memory > Size::ZERO)
+    }
 }
 
 /// How tasks are kept to what they were granted.

@@ -1,4 +1,5 @@
-//! Tasks in cells: what their cells are made of, and how this program is spawned to make itself one.
+//! Tasks in cells: what their cells are made of, and how this program is spawned to make itself one. Trusted tasks that
+//! have control groups begin in the same way, without walls.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +14,7 @@ use super::super::layout::Layout;
 use super::super::words::Order;
 use super::grants::Grant;
 use super::rubbish;
-use crate::cell::{self, CONFINE, Cell, Failure, SECRETS};
+use crate::cell::{self, Cell, Failure, SECRETS};
 
 /// How long a cell may take to stand.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,6 +38,7 @@ pub(super) fn cell_of(
         cell::user::give(&temporary, user)?;
     }
     Ok(Cell {
+        open: false,
         work,
         temporary,
         home: layout.home().to_owned(),
@@ -50,6 +52,12 @@ pub(super) fn cell_of(
         environment: variables.iter().map(|(name, value)| joined(name, value)).collect(),
         gpus: grant.gpus.as_ref().is_some_and(|gpus| !gpus.is_empty()),
     })
+}
+
+/// The same of a task that has control groups and no walls.
+pub(super) fn open(program: PathBuf, argv: &[OsString], variables: &BTreeMap<OsString, OsString>) -> Cell {
+    let environment = variables.iter().map(|(name, value)| joined(name, value)).collect();
+    Cell { open: true, program, argv: argv.to_vec(), environment, ..Cell::default() }
 }
 
 fn joined(name: &OsStr, value: &OsStr) -> OsString {
@@ -69,12 +77,7 @@ pub(super) fn bubblewrap(path: &OsStr) -> io::Result<PathBuf> {
 
 /// A command that makes itself a cell, and the line on which it hears which.
 pub(super) fn command() -> io::Result<(Command, UnixStream)> {
-    let (ours, theirs) = UnixStream::pair()?;
-    ours.set_read_timeout(Some(PATIENCE))?;
-    ours.set_write_timeout(Some(PATIENCE))?;
-    let mut command = Command::new(ITSELF);
-    command.arg(CONFINE).stdin(std::os::fd::OwnedFd::from(theirs));
-    Ok((command, ours))
+    cell::command(Path::new(ITSELF), PATIENCE)
 }
 
 /// Waits until the program of a task runs in its cell; one that does not get that far is killed.

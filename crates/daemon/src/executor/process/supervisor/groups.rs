@@ -8,9 +8,8 @@
 //! is passed on to us, else in the first version's tree of memory. What the system does not let us make, we do
 //! without: processes are found and ended all the same.
 //!
-//! A task is put into its group right after it was forked, since `posix_spawn` cannot do it before, and what it has forked
-//! within that instant is put there too. Left out: what was forked and orphaned within that instant stays outside; it is ended
-//! with its task all the same, as every orphan is.
+//! A task is in its groups before its program runs: `posix_spawn` cannot do that, so what is forked is this program, which
+//! waits until it was put there (see [`crate::cell`]).
 
 use std::fs;
 use std::io;
@@ -21,7 +20,6 @@ use shoal_model::Size;
 use shoal_protocols::node::Task;
 
 use super::super::words::Keep;
-use super::system;
 use crate::machine::cgroup::{Group, Groups as Found};
 
 /// Where groups of tasks go.
@@ -86,21 +84,10 @@ impl Groups {
         Ok(made)
     }
 
-    /// Puts the first process of a task into its groups, with what it has forked meanwhile.
-    pub fn enter(&self, task: Task, leader: Pid) -> io::Result<()> {
-        let folders = self.made(task);
-        let enter = |pid: Pid| {
-            folders.iter().try_for_each(|folder| fs::write(folder.join("cgroup.procs"), pid.to_string()))
-        };
-        enter(leader)?;
-        // Each first, and then its children: those that it forks later are born inside.
-        let mut open = system::children(leader);
-        while let Some(pid) = open.pop() {
-            // One that is gone meanwhile needs no group.
-            let _ = enter(pid);
-            open.extend(system::children(pid));
-        }
-        Ok(())
+    /// Puts a process, which has forked none yet, into the groups of a task.
+    pub fn enter(&self, task: Task, process: Pid) -> io::Result<()> {
+        let enter = |folder: PathBuf| fs::write(folder.join("cgroup.procs"), process.to_string());
+        self.made(task).into_iter().try_for_each(enter)
     }
 
     /// Kills all that is in the group of a task, where the system can.

@@ -142,7 +142,7 @@ impl Running {
             grace: micros(order.grace),
             output_max: order.output_max,
             dropped: [0; 2],
-            grouped: order.keep.is_some_and(|keep| keep.grouped || keep.capped),
+            grouped: order.is_grouped(),
             memory: order.memory,
             confined: order.is_confined(),
             disk: order.walls.as_ref().and_then(|walls| walls.disk),

@@ -114,8 +114,7 @@ pub(super) enum Forked {
 
 /// Whether nothing about an order must be decided while it runs.
 pub(super) fn may_ride(order: &Order) -> bool {
-    let grouped = order.keep.is_some_and(|keep| keep.grouped || keep.capped);
-    !order.is_confined() && !grouped && !order.prepared && order.limit >= TIME_LEAST
+    !order.is_confined() && !order.is_grouped() && !order.prepared && order.limit >= TIME_LEAST
 }
 
 /// Whether an order can have the place of another.

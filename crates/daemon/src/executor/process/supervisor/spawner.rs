@@ -106,7 +106,7 @@ struct Prepared {
     folder: PathBuf,
     /// Whether there is a control group for it.
     grouped: bool,
-    /// Its cell, if it has one, and the line on which it is told.
+    /// Its cell, if it has one or waits for its groups, and the line on which it is told.
     cell: Option<(Cell, UnixStream)>,
 }
 
@@ -281,16 +281,16 @@ impl Shared {
         if let Some((mut cell, line)) = cell {
             // The other end of the line lies in it, and must be nobody's but the child's.
             drop(command);
-            if grouped {
+            if cell.open {
+                // It waits to be told what to run: nothing of the task is outside of its groups for a moment.
+                if let Err(error) = self.groups.enter(order.task, leader) {
+                    eprintln!("a task of job {} is in no control group: {error}", order.task.job);
+                }
+            } else if grouped {
                 cell.groups = self.groups.made(order.task);
             }
             confine::settle(&mut child, &line, &cell)
                 .map_err(|failure| unsettled(&folder, &cell, failure))?;
-            return Ok(leader);
-        }
-        // One that has ended already needs no group any more.
-        if grouped && let Err(error) = self.groups.enter(order.task, leader) {
-            eprintln!("a task of job {} is in no control group: {error}", order.task.job);
         }
         Ok(leader)
     }
@@ -313,19 +313,19 @@ impl Shared {
         let path = variables.get(OsStr::new("PATH")).map_or(&*self.path, OsString::as_os_str);
         let program = self.find_program(order, name, path, &folder)?;
 
-        let keep = order.keep.unwrap_or_default();
-        let grouped = (keep.grouped || keep.capped)
-            && self.groups.make(order.task, keep, order.memory).map_err(|error| {
-                let reason = format!("cannot make its control group: {error}");
-                Failed { exit: Exit::NotStarted, reason }
-            })?;
-        let (mut command, cell) = if order.is_confined() {
-            // Last of all: the folder is the task's from then on, with all that was put there.
-            let (mut command, line) =
-                confine::command().map_err(|error| not_started("make a cell in", &folder, &error))?;
+        let grouped = order.is_grouped() && self.make_groups(order)?;
+        let (mut command, cell) = if order.is_confined() || grouped {
+            let wrong = |error| not_started("make a cell in", &folder, &error);
+            let (mut command, line) = confine::command().map_err(wrong)?;
             command.env_clear().envs(variables.iter().filter(|(name, _)| system::is_mark(name)));
-            let cell = confine::cell_of(order, grant, &self.layout, program, &argv, &variables);
-            (command, Some((cell.map_err(|error| not_started("make a cell in", &folder, &error))?, line)))
+            // Last of all: the folder is the task's from then on, with all that was put there.
+            let cell = match order.is_confined() {
+                true => {
+                    confine::cell_of(order, grant, &self.layout, program, &argv, &variables).map_err(wrong)?
+                }
+                false => confine::open(program, &argv, &variables),
+            };
+            (command, Some((cell, line)))
         } else {
             let mut command = Command::new(program);
             command.arg0(name).args(arguments).stdin(Stdio::null()).env_clear().envs(&variables);
@@ -414,6 +414,20 @@ impl Shared {
             set(name, value.into());
         }
         Ok(variables)
+    }
+
+    /// Makes the control groups of a task; says whether there are any. Of one that is trusted, what cannot be made is done
+    /// without.
+    fn make_groups(&self, order: &Order) -> Result<bool, Failed> {
+        let made = self.groups.make(order.task, order.keep.unwrap_or_default(), order.memory);
+        made.or_else(|error| {
+            let reason = format!("cannot make its control group: {error}");
+            if order.is_confined() {
+                return Err(Failed { exit: Exit::NotStarted, reason });
+            }
+            eprintln!("a task of job {} runs without: {reason}", order.task.job);
+            Ok(false)
+        })
     }
 
     fn make_folder(&self, order: &Order, folder: &Path) -> Result<[File; 2], Failed> {

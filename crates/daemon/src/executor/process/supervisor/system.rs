@@ -35,16 +35,6 @@ pub(super) fn children_of_main() -> io::Result<Vec<Pid>> {
     Ok(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).map(Pid::from_raw).collect())
 }
 
-/// The children of all threads of a process.
-pub(super) fn children(pid: Pid) -> Vec<Pid> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
-        .map(Pid::from_raw)
-        .collect()
-}
-
 /// The task that a process was started for, if its environment says that it is one of this folder's.
 pub(super) fn task_of(pid: Pid, home: &Path) -> Option<Task> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
