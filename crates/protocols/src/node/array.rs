@@ -13,6 +13,7 @@ use shoal_model::{JobId, Span, Time};
 
 use super::message::{End, Timer};
 use super::owned::{Owned, Phase};
+use super::owner::CLOCKS_APART_MOST;
 use super::train::{Pace, Train, may_share};
 use super::{Node, Work};
 use crate::protocol::Ctx;
@@ -45,8 +46,8 @@ pub(super) struct Progress {
     open: BTreeMap<u32, JobId>,
     /// How many of those ride with another, and need no place of their own.
     riding: usize,
-    /// Those that run in places of their own, as far as is known.
-    begun: BTreeSet<u32>,
+    /// Those that run in places of their own, as far as is known, and since when.
+    begun: BTreeMap<u32, Time>,
     /// How quick they are.
     pub(super) pace: Pace,
     /// Until when only a few are launched, since it shows soon whether they are quick.
@@ -62,6 +63,11 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// Since when a job runs that has a place of its own, as far as is known.
+    pub(super) fn since(&self, index: u32) -> Option<Time> {
+        self.begun.get(&index).copied()
+    }
+
     /// How many are planned ahead, if so many have begun.
     fn ahead(&self, begun: usize) -> usize {
         self.open.len().saturating_sub(self.riding + begun)
@@ -352,10 +358,12 @@ impl Node {
     }
 
     /// A job of an array runs: if so many are planned ahead as may be, one more is from now on.
-    pub(super) fn note_begun(&mut self, array: JobId, index: u32, ctx: &mut Ctx<'_, Node>) {
+    /// Since when, by its node's clock, counts where that is longer ago than clocks are apart.
+    pub(super) fn note_begun(&mut self, array: JobId, index: u32, at: Time, ctx: &mut Ctx<'_, Node>) {
         let Some(progress) = self.work.as_mut().and_then(|work| work.arrays.get_mut(&array)) else { return };
         let full = progress.ahead(progress.begun.len()) >= WINDOW;
-        if progress.begun.insert(index) && full {
+        let since = if at + CLOCKS_APART_MOST < ctx.now { at } else { ctx.now };
+        if progress.begun.insert(index, since).is_none() && full {
             ctx.wake_at(ctx.now, Timer::Launch(array));
         }
     }

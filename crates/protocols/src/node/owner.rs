@@ -295,7 +295,7 @@ impl Node {
             let of = owned.of.filter(|_| owned.train.leader().is_none());
             if news {
                 if let Some((array, index)) = of {
-                    self.note_begun(array, index, ctx);
+                    self.note_begun(array, index, at, ctx);
                 }
                 // By its own clock: what is far from ours is nonsense, and would be shown.
                 let at = at.min(ctx.now + CLOCKS_APART_MOST);

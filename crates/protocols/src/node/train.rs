@@ -166,11 +166,12 @@ impl Node {
     pub(super) fn note_pace(&mut self, task: Task, now: Time) {
         let Some(work) = &mut self.work else { return };
         let Some(owned) = work.owned.get(&task.job) else { return };
-        let (Some((array, _)), None) = (owned.of, owned.train.leader()) else { return };
-        let Some(&started) = owned.started.get(&task.rank) else { return };
+        let (Some((array, index)), None) = (owned.of, owned.train.leader()) else { return };
         let riders = owned.train.riders().map_or(0, <[u32]>::len) as u32;
-        if let Some(progress) = work.arrays.get_mut(&array) {
-            progress.pace.note(now.since(started), 1 + riders);
+        let Some(progress) = work.arrays.get_mut(&array) else { return };
+        // Not when it was last heard of: what ends right after that was not quick.
+        if let Some(since) = progress.since(index) {
+            progress.pace.note(now.since(since), 1 + riders);
         }
     }
 
