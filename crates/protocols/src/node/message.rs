@@ -309,6 +309,8 @@ pub enum Timer {
     Ready(JobId, u8),
     /// As run node: its time has come.
     Start(Task),
+    /// As run node: which tasks' time has come?
+    AnyStart,
     /// As run node: is what runs here still wanted?
     Wanted(Task),
     /// As run node: has the owner heard of the end? With the number of the reminder.

@@ -339,6 +339,7 @@ impl Node {
             Timer::Hand(job, reminder) => self.on_hand_time(job, reminder, ctx),
             Timer::Ready(job, question) => self.ask_whether_ours(job, question, ctx),
             Timer::Start(task) => self.on_start(task, ctx),
+            Timer::AnyStart => self.on_any_start(ctx),
             Timer::Wanted(task) => self.on_wanted(task, ctx),
             Timer::Tell(task, reminder) => self.on_tell(task, reminder, ctx),
             Timer::Trim(task) => self.on_trim(task, ctx),

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use shoal_model::{Epoch, JobId, NodeId, Span};
+use shoal_model::{Epoch, JobId, NodeId, Span, Time, calendar};
 
 use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer, Usage};
 use super::ride::{Seat, Seated};
@@ -106,6 +106,25 @@ pub(super) fn stage(task: Task, brief: &Shared<Brief>, owner: NodeId, ctx: &mut 
     job.files.as_ref().is_some_and(|files| !files.inputs.is_empty()) || job.secrets.is_some()
 }
 
+impl Work {
+    /// The tasks that are reserved here from a time until now, by start; and when the next is.
+    fn due(&self, from: Time, now: Time, me: NodeId) -> (Vec<Task>, Option<Time>) {
+        let mut due = Vec::new();
+        for reservation in self.commit.calendar().starting_from(from) {
+            let start = reservation.interval.start();
+            if start > now {
+                return (due, Some(start));
+            }
+            let calendar::Key { job, epoch } = reservation.key;
+            let brief = self.commit.lock(job, epoch).and_then(|(lock, _)| lock.brief.as_ref());
+            if let Some(rank) = brief.and_then(|brief| brief.rank_of(me)) {
+                due.push(Task { job, epoch, rank });
+            }
+        }
+        (due, None)
+    }
+}
+
 impl Node {
     /// The commit confirms that a task is to run here.
     pub(super) fn on_confirmed(&mut self, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
@@ -125,9 +144,37 @@ impl Node {
         // After a restart the task may be known already, as one that runs or has ended.
         work.tasks.entry(task).or_insert(Running::waiting(owner));
         let brief = brief.clone();
-        ctx.wake_at(start, Timer::Start(task));
+        if start > ctx.now {
+            self.look_for_starts(start, ctx);
+        } else {
+            ctx.wake_at(ctx.now, Timer::Start(task));
+        }
         // Else it would start before its files are here.
         !stage(task, &brief, owner, ctx)
+    }
+
+    /// Very many tasks may wait for their time: of these, one reminder for the next is enough.
+    fn look_for_starts(&mut self, at: Time, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        if work.starts_at.is_none_or(|starts_at| at < starts_at) {
+            work.starts_at = Some(at);
+            ctx.wake_at(at, Timer::AnyStart);
+        }
+    }
+
+    /// The time of some tasks that wait has come.
+    pub(super) fn on_any_start(&mut self, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        // Of two reminders the one that was set for the earlier time counts.
+        let Some(from) = work.starts_at.filter(|&from| from <= ctx.now) else { return };
+        work.starts_at = None;
+        let (due, next) = work.due(from, ctx.now, ctx.me);
+        for task in due {
+            self.on_start(task, ctx);
+        }
+        if let Some(next) = next {
+            self.look_for_starts(next, ctx);
+        }
     }
 
     pub(super) fn on_start(&mut self, task: Task, ctx: &mut Ctx<'_, Node>) {

@@ -359,6 +359,29 @@ fn committed() -> (World<Node>, Shared<Envelope>) {
 }
 
 #[test]
+fn every_task_starts_at_its_time_in_whichever_order_they_were_promised_also_after_a_crash() {
+    for crash in [None, Some(100), Some(300)] {
+        let mut world = World::<Node>::new(2, config(), A_MOMENT);
+        world.network(|_| Vec::new());
+        for (start, name) in [(200, "1"), (60, "2"), (500, "3"), (280, "4"), (400, "5")] {
+            let job = long_job(name);
+            commit(&mut world, &job, Time::from_secs(start));
+            confirm(&mut world, &job);
+        }
+        if let Some(crash) = crash {
+            world.run_until(Time::from_secs(crash));
+            world.crash(NodeId(1));
+            world.restart(NodeId(1));
+        }
+        world.run_until(Time::from_secs(600));
+        let starts = world.story().lines().filter(|line| line.contains(" does Start "));
+        let started: Vec<&str> = starts.filter_map(|line| line.split(' ').next()).collect();
+        let expected = [60, 200, 280, 400, 500].map(|start| Time::from_secs(start).to_string());
+        assert_eq!(started, expected, "{crash:?}: {}", world.story());
+    }
+}
+
+#[test]
 fn task_that_starts_late_has_its_whole_time_where_there_is_room() {
     let late = Span::from_secs(4);
     for (next, stop_at, short) in [(None, 124, false), (Some(124), 124, false), (Some(122), 120, true)] {

@@ -53,6 +53,8 @@ pub(super) struct Work {
     /// Some of the owned jobs that found too few nodes.
     pub short: BTreeSet<JobId>,
     pub tasks: BTreeMap<Task, runner::Running>,
+    /// When those of them start next that wait for their time.
+    pub starts_at: Option<Time>,
 }
 
 /// The recipe that this node follows.
@@ -132,6 +134,7 @@ impl Work {
             awaited: BTreeSet::new(),
             short: BTreeSet::new(),
             tasks,
+            starts_at: None,
         };
         let open = |owned: &Owned| owned.from.is_none() && !matches!(owned.phase, Phase::Ended(_));
         for (&job, owned) in work.owned.iter().filter(|(_, owned)| open(owned)) {
