@@ -32,8 +32,9 @@ fn main() {
     for round in 0..ROUNDS {
         let place = |name: &str| folder.path().join(format!("{name}-{round}"));
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let [one, four] =
-            [1, 4].map(|each| raw::spawn(tasks, each * cores, &place(&format!("raw-{each}"))).unwrap());
+        let [one, four] = [1, 4].map(|each| {
+            raw::spawn(raw::Bare::Open, tasks, each * cores, &place(&format!("raw-{each}"))).unwrap()
+        });
         let best = one.min(four);
         let (executor, [supervisor, children, daemon]) = executor(tasks, place("executor"));
         let rate = |time: Duration| tasks as f64 / time.as_secs_f64();

@@ -1,10 +1,13 @@
 //! Arrays of jobs that do nothing, beside spawning the same program as fast as the machine can.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use shoal_api::Until;
-use shoal_daemon::executor::raw;
+use shoal_daemon::executor::raw::{self, Bare};
 use shoal_model::{Job, Span};
 use tempfile::TempDir;
 
@@ -16,6 +19,8 @@ use crate::job::Beside;
 
 /// Programs that are spawned to learn what the machine can do: enough for a second or more.
 const SPAWNS: usize = 4_000;
+/// This program, whatever its file is called.
+const ITSELF: &str = "/proc/self/exe";
 /// How often an array is asked after.
 const LOOK: Span = Span::from_millis(500);
 
@@ -65,6 +70,12 @@ pub struct Speed {
     pub raw_per_s: f64,
     /// The one beside the other.
     pub ratio: f64,
+    /// What the machine can do if each program has a cell, for tasks that have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_in_cells_per_s: Option<f64>,
+    /// The jobs beside that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_in_cells: Option<f64>,
 }
 
 /// Runs an array on a grid of its own.
@@ -80,8 +91,9 @@ pub fn measure(
 ) -> Result<Speed, Error> {
     bar.begin("spawning as fast as it goes", 1);
     let spawns = SPAWNS.min(jobs as usize);
-    let raw = raw_time(spawns, rubbish)?;
-    let raw_per_s = spawns as f64 / raw.as_secs_f64();
+    let raw_per_s = raw_per_s_of(Bare::Open, spawns, rubbish)?;
+    let in_cells = || raw_per_s_of(Bare::InCells(Path::new(ITSELF)), spawns.div_ceil(4), rubbish);
+    let raw_in_cells_per_s = (keep == Keep::Isolated).then(in_cells).transpose()?;
 
     bar.begin(format!("an array on {nodes} nodes"), jobs.into());
     let shape = Shape { nodes: nodes.into(), cores, prefix: "shoal-bench-", settings: keep.settings() };
@@ -106,19 +118,32 @@ pub fn measure(
     rubbish.push(grid.end()?);
     let seconds = took.as_secs_f64();
     let jobs_per_s = f64::from(jobs) / seconds;
-    Ok(Speed { jobs, nodes, cores, keep, seconds, jobs_per_s, raw_per_s, ratio: jobs_per_s / raw_per_s })
+    Ok(Speed {
+        jobs,
+        nodes,
+        cores,
+        keep,
+        seconds,
+        jobs_per_s,
+        raw_per_s,
+        ratio: jobs_per_s / raw_per_s,
+        raw_in_cells_per_s,
+        ratio_in_cells: raw_in_cells_per_s.map(|raw| jobs_per_s / raw),
+    })
 }
 
-/// The better of one thread and of four for each core: on a busy machine more threads get more of it.
-fn raw_time(spawns: usize, rubbish: &mut Vec<TempDir>) -> Result<Duration, Error> {
+/// Spawns a second, by the better of one thread and of four for each core: on a busy machine more threads get more of it.
+fn raw_per_s_of(bare: Bare<'_>, spawns: usize, rubbish: &mut Vec<TempDir>) -> Result<f64, Error> {
     let folder = tempfile::Builder::new().prefix("shoal-bench-").tempdir()?;
+    // As every user may pass a node's folder on the way to a task's.
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut best = Duration::MAX;
     for each in [1, 4] {
-        best = best.min(raw::spawn(spawns, each * cores, &folder.path().join(each.to_string()))?);
+        best = best.min(raw::spawn(bare, spawns, each * cores, &folder.path().join(each.to_string()))?);
     }
     rubbish.push(folder);
-    Ok(best)
+    Ok(spawns as f64 / best.as_secs_f64())
 }
 
 /// The first number in a sentence.

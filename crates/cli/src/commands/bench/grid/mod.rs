@@ -176,6 +176,13 @@ fn table(printed: &Printed) -> Table {
             format!("{jobs_per_s:.0} jobs/s"),
             format!("{:.0} % of {raw_per_s:.0} spawns/s", ratio * 100.0),
         );
+        if let (Some(raw), Some(ratio)) = (speed.raw_in_cells_per_s, speed.ratio_in_cells) {
+            row(
+                String::new(),
+                String::new(),
+                format!("{:.0} % of {raw:.0} spawns/s in cells", ratio * 100.0),
+            );
+        }
     }
     let spread =
         |spread: &Spread| (format!("{:.1} ms", spread.p50_ms), format!("p99 {:.1} ms", spread.p99_ms));
