@@ -293,10 +293,10 @@ impl Envelope {
         job.check()?;
         let envelope = Envelope::of(job, nonce, seal, pass, origin);
         envelope.check_length()?;
-        if d.input().get(start..d.position()) == Some(&envelope.to_bytes()) {
-            Ok(envelope)
-        } else {
-            Err(EnvelopeError::Encoding)
+        let mut rest = Rest(d.input().get(start..d.position()).unwrap_or_default());
+        match minicbor::encode(&envelope, &mut rest) {
+            Ok(()) if rest.0.is_empty() => Ok(envelope),
+            _ => Err(EnvelopeError::Encoding),
         }
     }
 
@@ -354,8 +354,29 @@ fn digest(job: &Job, nonce: Nonce, signer: Option<PublicKey>, origin: Option<Ori
     *hasher.finalize().as_bytes()
 }
 
+/// What is to be written from here on; takes nothing else.
+struct Rest<'a>(&'a [u8]);
+
+/// Something else was written.
+#[derive(Debug)]
+struct Otherwise;
+
+impl Write for Rest<'_> {
+    type Error = Otherwise;
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Otherwise> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(Otherwise)?;
+        Ok(())
+    }
+}
+
+/// Room for what most jobs say: to make a little more of it again and again would take longer than to write it.
+const ROOM: usize = 512;
+
 fn encoded(value: impl Encode<()>) -> Vec<u8> {
-    minicbor::to_vec(value).expect("writing to memory does not fail")
+    let mut bytes = Vec::with_capacity(ROOM);
+    minicbor::encode(value, &mut bytes).expect("writing to memory does not fail");
+    bytes
 }
 
 #[cfg(test)]

@@ -96,8 +96,8 @@ struct Inner {
     number: u64,
     /// To be written, or erased where there is no story any more.
     dirty: BTreeSet<JobId>,
-    /// Whether the writer looks for more soon, without being woken.
-    resting: bool,
+    /// Whether the writer waits to be woken. To ring for one that is about to look anyway costs more than the event.
+    asleep: bool,
     closed: bool,
 }
 
@@ -115,7 +115,7 @@ impl History {
             // Larger than any number of an earlier life that told fewer than a million events a second.
             number: now.as_micros(),
             dirty: BTreeSet::new(),
-            resting: false,
+            asleep: false,
             closed: false,
         };
         // Made from all at once: one by one and in order, they would leave nodes half empty.
@@ -161,9 +161,9 @@ impl History {
         inner.ring.push_back(Arc::clone(&told));
         // Inside the lock, so that all hear it in this order. That nobody listens is no error.
         let _ = self.told.send(told);
-        let resting = inner.resting;
+        let asleep = std::mem::take(&mut inner.asleep);
         drop(inner);
-        if !resting {
+        if asleep {
             self.shared.bell.notify_one();
         }
     }
@@ -329,11 +329,13 @@ impl Shared {
         loop {
             let mut inner = self.lock();
             while inner.dirty.is_empty() && !inner.closed && !(behind && synced.elapsed() >= PACE) {
+                inner.asleep = true;
                 inner = match behind {
                     false => self.bell.wait(inner).expect(UNPOISONED),
                     true => self.bell.wait_timeout(inner, PACE).expect(UNPOISONED).0,
                 };
             }
+            inner.asleep = false;
             let closed = inner.closed;
             let dirty = std::mem::take(&mut inner.dirty);
             let batch: Vec<(JobId, Option<Story>)> =
@@ -351,10 +353,7 @@ impl Shared {
             if sync {
                 (synced, behind) = (Instant::now(), false);
             }
-            let mut inner = self.lock();
-            inner.resting = true;
-            let awake = self.bell.wait_timeout_while(inner, REST, |inner| !inner.closed);
-            awake.expect(UNPOISONED).0.resting = false;
+            drop(self.bell.wait_timeout_while(self.lock(), REST, |inner| !inner.closed).expect(UNPOISONED));
         }
     }
 }

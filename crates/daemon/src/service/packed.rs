@@ -15,6 +15,8 @@ pub(super) struct Packed {
     bytes: Box<[u8]>,
 }
 
+/// Room for most stories, until it is known how long this one is.
+const ROOM: usize = 512;
 /// Set in the first byte of stories that have ended.
 const ENDED: u8 = 1 << 7;
 
@@ -23,9 +25,10 @@ impl Packed {
         let state = story.state();
         let place = State::ALL.iter().position(|&other| other == state).unwrap_or_default() as u8;
         let ended = if story.ended().is_some() { ENDED } else { 0 };
-        let mut bytes = vec![place | ended];
+        let mut bytes = Vec::with_capacity(ROOM);
+        bytes.push(place | ended);
         write(story, &mut Encoder::new(&mut bytes)).expect("memory takes all that is written to it");
-        Packed { bytes: bytes.into() }
+        Packed { bytes: bytes.as_slice().into() }
     }
 
     /// How far the job has come.

@@ -139,14 +139,16 @@ impl<R: Storable> Journal<R> {
         // A daemon may have been killed between a write and its sync: what we build on must be durable first.
         file.sync_all().map_err(Error::io("sync", &path))?;
 
-        let mut index = BTreeMap::new();
+        let mut index = Vec::with_capacity(replayed.live.len());
         let mut records = Vec::with_capacity(replayed.live.len());
         let mut live = 0;
         for (key, (place, record)) in replayed.live {
             live += u64::from(place.length);
-            index.insert(key, place);
+            index.push((key, place));
             records.push(record);
         }
+        // Made from all at once: one by one and in order, they would leave nodes half empty.
+        let index = BTreeMap::from_iter(index);
         let journal = Journal {
             folder: folder.to_owned(),
             path,

@@ -13,14 +13,14 @@ use super::{Error, Storable, hex, sum, wrong};
 
 /// Threads that make records, at most: one that reads can keep no more of them busy.
 const READERS_MAX: usize = 4;
-/// Rows that are handed over at once, and bytes of them: one more may be there.
-const ROWS_AT_ONCE: usize = 512;
-const BYTES_AT_ONCE: usize = 256 << 10;
+/// Rows that are handed over at once, and bytes of them: one more may be there. So few that their room is taken from the
+/// heap: what is larger is mapped anew each time.
+const ROWS_AT_ONCE: usize = 256;
+const BYTES_AT_ONCE: usize = 64 << 10;
 /// What waits for each thread.
 const WAITING_MAX: usize = 4;
 
 /// Rows whose sums are right: their keys and values one after the other, and where each ends.
-#[derive(Default)]
 struct Rows {
     bytes: Vec<u8>,
     ends: Vec<(usize, usize)>,
@@ -79,7 +79,7 @@ fn walk(
         .map_err(wrong("read", path))?;
     let mut rows = statement.query([]).map_err(wrong("read", path))?;
     let mut lines = lines.iter().cycle();
-    let mut some = Rows::default();
+    let mut some = Rows::new();
     let mut last = 0;
     while let Some(row) = rows.next().map_err(wrong("read", path))? {
         let blob = |at: usize| -> Result<&[u8], Error> {
@@ -100,7 +100,7 @@ fn walk(
         some.put(key, value);
         if some.ends.len() >= ROWS_AT_ONCE || some.bytes.len() >= BYTES_AT_ONCE {
             // One that has found something wrong takes no more, and says so in the end.
-            let _ = lines.next().map(|line| line.send(std::mem::take(&mut some)));
+            let _ = lines.next().map(|line| line.send(std::mem::replace(&mut some, Rows::new())));
         }
     }
     let _ = lines.next().map(|line| line.send(some));
@@ -129,6 +129,14 @@ fn read<R: Storable>(path: &Path, rows: &Receiver<Rows>) -> Result<Read<R>, Erro
 }
 
 impl Rows {
+    fn new() -> Rows {
+        // One more may be there.
+        Rows {
+            bytes: Vec::with_capacity(BYTES_AT_ONCE + BYTES_AT_ONCE / 4),
+            ends: Vec::with_capacity(ROWS_AT_ONCE),
+        }
+    }
+
     fn put(&mut self, key: &[u8], value: &[u8]) {
         self.bytes.extend_from_slice(key);
         let key = self.bytes.len();
