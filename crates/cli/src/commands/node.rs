@@ -28,11 +28,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 /// Lines of its log that are shown when it does not.
 const LOG_SHOWN: usize = 10;
-/// What the system's allocator is told: to give back at once what was large and is freed, and to have all threads share one
-/// heap, where what one frees is of use to another. Left to itself it keeps what a long queue took at the node's start, a
-/// quarter of all its memory. It heeds variables, and those only when a program begins.
+/// What the system's allocator is told: to give back at once what was large and is freed, and to have all threads share two
+/// heaps, where what one frees is of use to others. With one they would stand in line at the node's start; left to itself it
+/// keeps what a long queue took then, a quarter of all its memory. It heeds variables, and those only when a program begins.
 const FRUGAL: [(&str, &str); 3] =
-    [("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_TRIM_THRESHOLD_", "131072"), ("MALLOC_ARENA_MAX", "1")];
+    [("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_TRIM_THRESHOLD_", "131072"), ("MALLOC_ARENA_MAX", "2")];
 
 /// What kind of node.
 #[derive(Debug, clap::Args)]

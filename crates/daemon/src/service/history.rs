@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,9 @@ const BEHIND_MAX: usize = 4_096;
 const REFUSED_MAX: usize = 1_024;
 /// How long the writer rests after each write: to be woken for every event costs the node's thread more than the event.
 const REST: Duration = Duration::from_millis(10);
+/// How often the writer tries to look without standing in line, and how long it waits in between.
+const TRIES: u32 = 100;
+const MOMENT: Duration = Duration::from_millis(1);
 /// Between two syncs. What is written survives the death of this process at once, and a power cut after the sync.
 const PACE: Duration = Duration::from_secs(1);
 
@@ -73,8 +76,6 @@ pub struct Watch {
 
 struct Shared {
     inner: Mutex<Inner>,
-    /// Rings when there is something to write.
-    bell: Condvar,
 }
 
 /// Where stories are found.
@@ -126,7 +127,7 @@ impl History {
             (story.job, Packed::new(&story))
         };
         inner.stories = opened.records.into_iter().map(pack).collect();
-        let shared = Arc::new(Shared { inner: Mutex::new(inner), bell: Condvar::new() });
+        let shared = Arc::new(Shared { inner: Mutex::new(inner) });
         let (told, _) = broadcast::channel(BEHIND_MAX);
         let writer = Arc::clone(&shared);
         let mut journal = opened.journal;
@@ -164,7 +165,7 @@ impl History {
         let asleep = std::mem::take(&mut inner.asleep);
         drop(inner);
         if asleep {
-            self.shared.bell.notify_one();
+            self.wake_writer();
         }
     }
 
@@ -284,10 +285,16 @@ impl History {
     /// Writes what is not written, and ends.
     pub fn close(&self) {
         self.shared.lock().closed = true;
-        self.shared.bell.notify_one();
+        self.wake_writer();
         let writer = self.writer.lock().expect(UNPOISONED).take();
         if let Some(writer) = writer {
             let _ = writer.join();
+        }
+    }
+
+    fn wake_writer(&self) {
+        if let Some(writer) = self.writer.lock().expect(UNPOISONED).as_ref() {
+            writer.thread().unpark();
         }
     }
 }
@@ -322,18 +329,32 @@ impl Shared {
         self.inner.lock().expect(UNPOISONED)
     }
 
+    /// The same for who is in no hurry: does not stand in line, since whoever lets go would have to wake it each time.
+    fn lock_politely(&self) -> MutexGuard<'_, Inner> {
+        for _ in 0..TRIES {
+            match self.inner.try_lock() {
+                Ok(inner) => return inner,
+                Err(TryLockError::WouldBlock) => thread::sleep(MOMENT),
+                Err(TryLockError::Poisoned(_)) => break,
+            }
+        }
+        self.lock()
+    }
+
     /// Writes stories until the history is closed.
     fn write(&self, journal: &mut Journal<Story>) {
         let mut synced = Instant::now();
         let mut behind = false;
         loop {
-            let mut inner = self.lock();
+            let mut inner = self.lock_politely();
             while inner.dirty.is_empty() && !inner.closed && !(behind && synced.elapsed() >= PACE) {
                 inner.asleep = true;
-                inner = match behind {
-                    false => self.bell.wait(inner).expect(UNPOISONED),
-                    true => self.bell.wait_timeout(inner, PACE).expect(UNPOISONED).0,
-                };
+                drop(inner);
+                match behind {
+                    false => thread::park(),
+                    true => thread::park_timeout(PACE),
+                }
+                inner = self.lock_politely();
             }
             inner.asleep = false;
             let closed = inner.closed;
@@ -353,7 +374,7 @@ impl Shared {
             if sync {
                 (synced, behind) = (Instant::now(), false);
             }
-            drop(self.bell.wait_timeout_while(self.lock(), REST, |inner| !inner.closed).expect(UNPOISONED));
+            thread::sleep(REST);
         }
     }
 }

@@ -54,8 +54,9 @@ pub(crate) fn load<R: Storable<Key: Send> + Send>(
         }
         broken.map_or(Ok(all), Err)
     })?;
-    // As the keys order themselves, which neither their bytes nor their rows need do.
-    records.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    // As the keys order themselves, which neither their bytes nor their rows need do. Stable, since that takes parts that are
+    // in order as they are.
+    records.sort_by(|one, other| one.0.cmp(&other.0));
     if let Some(twice) = records.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let key = minicbor::to_vec(&twice[0].0).map(|key| hex(&key)).unwrap_or_default();
         return Err(Error::Corrupt {
@@ -125,6 +126,8 @@ fn read<R: Storable>(path: &Path, rows: &Receiver<Rows>) -> Result<Read<R>, Erro
             records.push((own_key, record));
         }
     }
+    // While the others are still at it; all together are then nearly in order.
+    records.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     Ok(records)
 }
 

@@ -217,7 +217,7 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
         }
         let until = ctx.now + self.config.hold();
         for (&(job, epoch), locked) in &self.locks {
-            if !self.stands_here(job, epoch, ctx.me) {
+            if !self.stands(locked, ctx.me) {
                 ctx.send(locked.lock.coordinator, Message::Ask { job, epoch });
             }
             if locked.stage == Stage::Confirmed {
@@ -247,11 +247,13 @@ impl<A: Amount, B: Brief> TwoPhase<A, B> {
 
     /// Whether a placement of this node's own making stands here too: then it has nothing to ask itself.
     pub(super) fn stands_here(&self, job: JobId, epoch: Epoch, me: NodeId) -> bool {
-        let confirmed = self
-            .locks
-            .get(&(job, epoch))
-            .is_some_and(|locked| locked.stage == Stage::Confirmed && locked.lock.coordinator == me);
-        confirmed
+        self.locks.get(&(job, epoch)).is_some_and(|locked| self.stands(locked, me))
+    }
+
+    fn stands(&self, locked: &Locked<A, B>, me: NodeId) -> bool {
+        let Lock { job, epoch, coordinator, .. } = locked.lock;
+        locked.stage == Stage::Confirmed
+            && coordinator == me
             && self.placement(job).is_some_and(|placed| placed.epoch == epoch && placed.nodes.contains(&me))
     }
 
