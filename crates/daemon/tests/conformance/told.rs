@@ -110,11 +110,11 @@ fn lawful(told: &[&Event], gaps: Gaps) -> Result<(), &'static str> {
                     return Err("a task starts once");
                 }
             }
-            Event::Took(Task { epoch, rank, .. }, _) => {
-                // What a node told that has died since may be told again.
-                if !took.insert((*epoch, *rank)) && gaps == Gaps::None {
-                    return Err("what a task took is told once");
-                }
+            // What a node told that has died since may be told again.
+            Event::Took(Task { epoch, rank, .. }, _)
+                if !took.insert((*epoch, *rank)) && gaps == Gaps::None =>
+            {
+                return Err("what a task took is told once");
             }
             Event::Ended(..) => ended = true,
             _ => {}
