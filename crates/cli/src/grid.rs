@@ -130,6 +130,8 @@ impl Grid {
                 }
                 thread::sleep(PAUSE);
             }
+            // Its warden would have done so.
+            process::supervisor::tidy(&member.folder);
         }
         self.members.clear();
     }

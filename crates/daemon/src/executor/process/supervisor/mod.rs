@@ -104,6 +104,13 @@ enum Error {
     Store(#[from] store::Error),
 }
 
+/// Removes the control groups of a node's folder, which outlive a supervisor that was killed, if nothing is left in them.
+pub fn tidy(home: &Path) {
+    if let Ok(home) = home.canonicalize() {
+        Groups::find(Path::new("/"), &home).clear();
+    }
+}
+
 /// Supervises the tasks of the node in a folder until there is nothing to do: the whole life of a process.
 ///
 /// What it complains about goes to standard error. It ends with 0 when its work is done or another supervisor is at it.
@@ -112,10 +119,7 @@ pub fn main(home: &Path) -> ExitCode {
     let _ = setsid();
     if !warden::is_there() {
         let stood = warden::stand();
-        // Control groups outlive a supervisor that was killed; nothing is left in them now.
-        if let Ok(home) = home.canonicalize() {
-            Groups::find(Path::new("/"), &home).clear();
-        }
+        tidy(home);
         return stood.map_or_else(|error| complain("warden", home, &error), ExitCode::from);
     }
     match supervise(home) {
