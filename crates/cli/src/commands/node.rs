@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const LOG_SHOWN: usize = 10;
 /// What the system's allocator is told: to give back at once what was large and is freed, and to have all threads share two
 /// heaps, where what one frees is of use to others. With one they would stand in line at the node's start; left to itself it
-/// keeps what a long queue took then, a quarter of all its memory. It heeds variables, and those only when a program begins.
+/// keeps much of what a long queue took then. It heeds variables, and those only when a program begins.
 const FRUGAL: [(&str, &str); 3] =
     [("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_TRIM_THRESHOLD_", "131072"), ("MALLOC_ARENA_MAX", "2")];
 

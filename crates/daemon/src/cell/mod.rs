@@ -14,6 +14,9 @@
 //! before they stand, and no code of ours runs in a forked copy of the supervisor. If one cannot be put up, the task does
 //! not start. What a machine can offer is in [`offers`].
 //!
+//! A task that is trusted and has control groups begins in the same way, [open](Cell::open): it waits until it was put into
+//! them, and no wall is put up.
+//!
 //! Left out: the network is the machine's, and processes of others are seen (not touched): their arguments too.
 
 mod cbor;
