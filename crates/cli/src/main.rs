@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use shoal_daemon::cell;
+use shoal_daemon::executor::process::supervisor::carriage;
 
 /// A job scheduler with no head node, and the simulator that runs the same code.
 #[derive(Debug, Parser)]
@@ -30,9 +31,11 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    // Once for every task that is isolated: nothing else is read before.
-    if std::env::args_os().nth(1).is_some_and(|word| word == cell::CONFINE) {
-        return cell::main();
+    // Often once for every task that is isolated: nothing else is read before.
+    match std::env::args_os().nth(1) {
+        Some(word) if word == cell::CONFINE => return cell::main(),
+        Some(word) if word == carriage::WORD => return carriage::inside::main(),
+        _ => {}
     }
     // A node in the background and its supervisor are started through a link that says nothing of the program.
     let _ = nix::sys::prctl::set_name(c"shoal");

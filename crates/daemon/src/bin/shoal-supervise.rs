@@ -4,11 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use shoal_daemon::cell;
-use shoal_daemon::executor::process::supervisor;
+use shoal_daemon::executor::process::supervisor::{self, carriage};
 
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(word) if word == cell::CONFINE => cell::main(),
+        Some(word) if word == carriage::WORD => carriage::inside::main(),
         Some(folder) => supervisor::main(Path::new(&folder)),
         None => {
             eprintln!("usage: shoal-supervise FOLDER");

@@ -1,7 +1,7 @@
 //! How a cell's paths and arguments travel, which need not be text.
 
 /// CBOR of paths, which need not be text.
-pub(super) mod path {
+pub(crate) mod path {
     use std::ffi::OsString;
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     use std::path::PathBuf;
@@ -9,7 +9,7 @@ pub(super) mod path {
     use minicbor::decode::{self, Decoder};
     use minicbor::encode::{self, Encoder, Write};
 
-    pub(in super::super) fn encode<C, W: Write>(
+    pub(crate) fn encode<C, W: Write>(
         path: &std::path::Path,
         e: &mut Encoder<W>,
         _: &mut C,
@@ -17,19 +17,19 @@ pub(super) mod path {
         e.bytes(path.as_os_str().as_bytes())?.ok()
     }
 
-    pub(in super::super) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<PathBuf, decode::Error> {
+    pub(crate) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<PathBuf, decode::Error> {
         Ok(OsString::from_vec(d.bytes()?.to_vec()).into())
     }
 }
 
 /// CBOR of a path that may be missing.
-pub(super) mod maybe_path {
+pub(crate) mod maybe_path {
     use std::path::PathBuf;
 
     use minicbor::decode::{self, Decoder};
     use minicbor::encode::{self, Encoder, Write};
 
-    pub(in super::super) fn encode<C, W: Write>(
+    pub(crate) fn encode<C, W: Write>(
         path: &Option<PathBuf>,
         e: &mut Encoder<W>,
         ctx: &mut C,
@@ -40,10 +40,7 @@ pub(super) mod maybe_path {
         }
     }
 
-    pub(in super::super) fn decode<C>(
-        d: &mut Decoder<'_>,
-        ctx: &mut C,
-    ) -> Result<Option<PathBuf>, decode::Error> {
+    pub(crate) fn decode<C>(d: &mut Decoder<'_>, ctx: &mut C) -> Result<Option<PathBuf>, decode::Error> {
         match d.datatype()? {
             minicbor::data::Type::Null => d.null().map(|()| None),
             _ => super::path::decode(d, ctx).map(Some),
@@ -52,13 +49,13 @@ pub(super) mod maybe_path {
 }
 
 /// CBOR of several paths.
-pub(super) mod paths {
+pub(crate) mod paths {
     use std::path::PathBuf;
 
     use minicbor::decode::{self, Decoder};
     use minicbor::encode::{self, Encoder, Write};
 
-    pub(in super::super) fn encode<C, W: Write>(
+    pub(crate) fn encode<C, W: Write>(
         paths: &[PathBuf],
         e: &mut Encoder<W>,
         ctx: &mut C,
@@ -67,17 +64,14 @@ pub(super) mod paths {
         paths.iter().try_for_each(|path| super::path::encode(path, e, ctx))
     }
 
-    pub(in super::super) fn decode<C>(
-        d: &mut Decoder<'_>,
-        ctx: &mut C,
-    ) -> Result<Vec<PathBuf>, decode::Error> {
+    pub(crate) fn decode<C>(d: &mut Decoder<'_>, ctx: &mut C) -> Result<Vec<PathBuf>, decode::Error> {
         let count = d.array()?.ok_or_else(|| decode::Error::message("a list of unknown length"))?;
         (0..count).map(|_| super::path::decode(d, ctx)).collect()
     }
 }
 
 /// CBOR of arguments, which need not be text.
-pub(super) mod words {
+pub(crate) mod words {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;
@@ -85,7 +79,7 @@ pub(super) mod words {
     use minicbor::decode::{self, Decoder};
     use minicbor::encode::{self, Encoder, Write};
 
-    pub(in super::super) fn encode<C, W: Write>(
+    pub(crate) fn encode<C, W: Write>(
         words: &[OsString],
         e: &mut Encoder<W>,
         _: &mut C,
@@ -97,10 +91,7 @@ pub(super) mod words {
         Ok(())
     }
 
-    pub(in super::super) fn decode<C>(
-        d: &mut Decoder<'_>,
-        ctx: &mut C,
-    ) -> Result<Vec<OsString>, decode::Error> {
+    pub(crate) fn decode<C>(d: &mut Decoder<'_>, ctx: &mut C) -> Result<Vec<OsString>, decode::Error> {
         Ok(super::paths::decode(d, ctx)?.into_iter().map(PathBuf::into_os_string).collect())
     }
 }

@@ -69,7 +69,7 @@ fn arguments(cell: &Cell, root: &Path) -> Vec<u8> {
         place(command, "--bind", path.as_ref(), path.as_ref());
     }
     place(command, "--bind", cell.work.as_os_str(), WORK.as_ref());
-    for (name, value) in cell.environment.iter().filter_map(|variable| super::split(variable)) {
+    for (name, value) in super::split(&cell.environment) {
         place(command, "--setenv", name, value);
     }
     command.args(["--chdir", WORK]);

@@ -15,11 +15,12 @@
 //! not start. What a machine can offer is in [`offers`].
 //!
 //! A task that is trusted and has control groups begins in the same way, [open](Cell::open): it waits until it was put into
-//! them, and no wall is put up.
+//! them, and no wall is put up. A cell that many quick tasks share, one after the other, is a *carriage*: its process puts up
+//! the same walls and stays, to run one program after the other behind them (`supervisor/carriage`).
 //!
 //! Left out: the network is the machine's, and processes of others are seen (not touched): their arguments too.
 
-mod cbor;
+pub(crate) mod cbor;
 mod image;
 mod limits;
 pub mod offers;
@@ -56,7 +57,7 @@ pub const SECRETS: &str = ".secrets";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct Cell {
-    /// The task's working folder, in which it may do what it likes.
+    /// The task's working folder, in which it may do what it likes; of a carriage the folder that holds those of its tasks.
     #[cbor(n(0), with = "cbor::path")]
     pub work: PathBuf,
     /// The folder that it finds as `/tmp`.
@@ -95,6 +96,16 @@ pub struct Cell {
     /// Whether it has no walls: the program is trusted, and only waits until it is in its control groups.
     #[n(12)]
     pub open: bool,
+    /// Where the working folder lies inside, if not where it lies outside.
+    #[cbor(n(13), with = "cbor::maybe_path")]
+    pub place: Option<PathBuf>,
+}
+
+impl Cell {
+    /// Where the working folder lies inside.
+    fn place(&self) -> &Path {
+        self.place.as_deref().unwrap_or(&self.work)
+    }
 }
 
 /// What a task may see besides the system and its own folder, and how much it may take.
@@ -232,10 +243,7 @@ enum Never {}
 fn enter(cell: &Cell, line: &UnixStream) -> Put<Never> {
     let mut command = Command::new(&cell.program);
     if !cell.open {
-        // Folders on the way to the task's own are for its user to pass.
-        let mask = umask(Mode::S_IWGRP | Mode::S_IWOTH);
         put_up_walls(cell)?;
-        umask(mask);
     }
     match &cell.image {
         Some(root) => image::describe(cell, root, &mut command)?,
@@ -247,15 +255,29 @@ fn enter(cell: &Cell, line: &UnixStream) -> Put<Never> {
     let mut line = line;
     line.write_all(&[STANDS]).map_err(wall_io("nobody hears that its walls stand"))?;
     let error = command.stdin(Stdio::null()).env_clear().envs(variables(cell)).exec();
-    let mut said = error.to_string();
-    let hidden = matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound);
-    if hidden && !is_readable(&cell.program, cell) {
-        said.push_str("; the task is isolated, and that is not among what it may read");
-    }
-    Err(Failure::Program { errno: error.raw_os_error(), said })
+    Err(not_run(&error, &cell.program, cell))
 }
 
-fn put_up_walls(cell: &Cell) -> Put {
+/// Why a program does not run in a cell.
+pub(crate) fn not_run(error: &io::Error, program: &Path, cell: &Cell) -> Failure {
+    let mut said = error.to_string();
+    let hidden = matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound);
+    if hidden && !is_readable(program, cell) {
+        said.push_str("; the task is isolated, and that is not among what it may read");
+    }
+    Failure::Program { errno: error.raw_os_error(), said }
+}
+
+/// Puts the walls of a cell up around this process and all that comes of it.
+pub(crate) fn put_up_walls(cell: &Cell) -> Put {
+    // Folders on the way to the task's own are for its user to pass.
+    let mask = umask(Mode::S_IWGRP | Mode::S_IWOTH);
+    let put = put_up(cell);
+    umask(mask);
+    put
+}
+
+fn put_up(cell: &Cell) -> Put {
     for group in &cell.groups {
         let path = group.join("cgroup.procs");
         std::fs::write(&path, "0").map_err(wall_io(format_args!("cannot enter {}", group.display())))?;
@@ -275,14 +297,17 @@ fn put_up_walls(cell: &Cell) -> Put {
 
 /// The variables of the program: of bubblewrap only those that say whose it is, for it sets the task's itself.
 fn variables(cell: &Cell) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-    let all = cell.environment.iter().filter_map(|variable| split(variable));
+    let all = split(&cell.environment);
     all.filter(|(name, _)| cell.image.is_none() || name.as_bytes().starts_with(b"SHOAL_"))
 }
 
-fn split(variable: &OsStr) -> Option<(&OsStr, &OsStr)> {
-    let at = variable.as_bytes().iter().position(|byte| *byte == b'=')?;
-    let (name, value) = variable.as_bytes().split_at(at);
-    Some((OsStr::from_bytes(name), OsStr::from_bytes(&value[1..])))
+/// Names and values of variables.
+pub(crate) fn split(variables: &[OsString]) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+    variables.iter().filter_map(|variable| {
+        let at = variable.as_bytes().iter().position(|byte| *byte == b'=')?;
+        let (name, value) = variable.as_bytes().split_at(at);
+        Some((OsStr::from_bytes(name), OsStr::from_bytes(&value[1..])))
+    })
 }
 
 fn no_program() -> Failure {
@@ -290,7 +315,7 @@ fn no_program() -> Failure {
 }
 
 fn is_readable(program: &Path, cell: &Cell) -> bool {
-    program.starts_with(&cell.work) || is_shown(program, &cell.walls)
+    program.starts_with(cell.place()) || is_shown(program, &cell.walls)
 }
 
 /// Whether a cell with these walls shows a place, besides the task's own folder.

@@ -61,7 +61,7 @@ fn put(cell: &Cell) -> Result<RulesetStatus, RulesetError> {
         .add_rules(path_beneath_rules(SYSTEM, read))?
         .add_rules(path_beneath_rules(given(&cell.walls.read), read))?
         .add_rules(path_beneath_rules(OPEN, all))?
-        .add_rules(path_beneath_rules([&cell.work], all))?
+        .add_rules(path_beneath_rules([cell.place()], all))?
         .add_rules(path_beneath_rules(given(&cell.walls.write), all))?
         .restrict_self()?;
     Ok(status.ruleset)

@@ -6,7 +6,7 @@
 //! ```text
 //! /usr /bin /lib … /etc /opt      the machine's        /tmp /var/tmp     its own, on disk, empty
 //! /proc /sys                      the machine's        /dev              null, zero, random …; GPUs if it was granted any
-//! its folder, given paths         where they are       /dev/shm          its own, in memory
+//! its folder, given paths         where they are       /dev/shm, mqueue  its own, in memory
 //! its folder/.secrets             its own, in memory
 //! ```
 
@@ -40,6 +40,8 @@ const LINKS: [(&str, &str); 5] = [
     ("stderr", "/proc/self/fd/2"),
     ("ptmx", "pts/ptmx"),
 ];
+/// Where its message queues are to be seen.
+const QUEUES: &str = "/dev/mqueue";
 /// How devices of GPUs begin.
 const GPUS: [&str; 3] = ["nvidia", "dri", "kfd"];
 
@@ -83,7 +85,7 @@ pub(super) fn make(cell: &Cell) -> Put {
     for path in given.chain(cell.image.as_deref()) {
         root.show(path, true)?;
     }
-    bind(&work, &root.folder(&cell.work)?)?;
+    bind(&work, &root.folder(cell.place())?)?;
     std::env::set_current_dir(&root.0).map_err(wall_io("cannot enter its root"))?;
     pivot_root(".", ".").map_err(wall("the machine's root stays"))?;
     umount2(".", MntFlags::MNT_DETACH).map_err(wall("the machine's root stays to be seen"))?;
@@ -92,7 +94,7 @@ pub(super) fn make(cell: &Cell) -> Put {
     if !cell.secrets.is_empty() {
         put_secrets(cell)?;
     }
-    std::env::set_current_dir(&cell.work).map_err(wall_io("cannot enter its folder"))
+    std::env::set_current_dir(cell.place()).map_err(wall_io("cannot enter its folder"))
 }
 
 /// The root that is being made.
@@ -151,6 +153,10 @@ impl Root {
         // Some systems do not let us: then there are no terminals.
         let options = Some("newinstance,ptmxmode=0666,mode=0620");
         let _ = mount(Some("devpts"), &terminals, Some("devpts"), MsFlags::MS_NOSUID, options);
+        // Its message queues, which it has in any case.
+        let queues = self.folder(Path::new(QUEUES))?;
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        let _ = mount(Some("mqueue"), &queues, Some("mqueue"), flags, NONE);
         if cell.gpus {
             for entry in fs::read_dir("/dev").into_iter().flatten().flatten() {
                 let name = entry.file_name();
@@ -182,7 +188,7 @@ fn cover(place: &Path, room: &str) -> Put {
 }
 
 fn put_secrets(cell: &Cell) -> Put {
-    let folder = cell.work.join(SECRETS);
+    let folder = cell.place().join(SECRETS);
     fs::create_dir_all(&folder).map_err(wall_io("cannot make the folder of its secrets"))?;
     // Not to be written to a swap, where the system can see to that.
     cover(&folder, &format!("{SECRETS_ROOM},noswap")).or_else(|_: Failure| cover(&folder, SECRETS_ROOM))?;

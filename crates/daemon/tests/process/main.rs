@@ -1,5 +1,6 @@
 //! The executor of real processes, with real processes: what they leave behind, and who survives whose death.
 
+mod carriages;
 mod cells;
 mod deaths;
 mod grants;

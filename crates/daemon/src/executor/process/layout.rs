@@ -7,6 +7,7 @@
 //! tasks/JOB-EPOCH-RANK/         the working folder of one attempt, with its stdout and stderr
 //!       JOB-EPOCH-RANK.in/      what is to be in it from the start, until it starts
 //!       JOB-EPOCH-RANK.tmp/     what a task in a cell finds as /tmp, until it ends
+//!       JOB-EPOCH-RANK.ride/    of a carriage, until it ends: work/ with the folder of the task that rides, and tmp/
 //! ```
 //!
 //! No folder for each job: to make one takes a file system as long as a twentieth of a job that does nothing. There was
@@ -22,6 +23,9 @@ use shoal_protocols::node::Task;
 
 /// A folder that only its owner can enter: who can reach the socket can run programs.
 const PRIVATE: u32 = 0o700;
+
+/// How the names of carriages' folders end.
+pub(super) const CARRIAGE: &str = ".ride";
 
 /// The folder of a node, as an absolute path without links: it also marks the node's processes.
 #[derive(Clone, Debug)]
@@ -66,6 +70,26 @@ impl Layout {
         of_task(&self.home, task, ".tmp")
     }
 
+    /// The folder of a carriage, by who was the first to have a seat in it.
+    pub fn carriage(&self, seat: Task) -> PathBuf {
+        of_task(&self.home, seat, CARRIAGE)
+    }
+
+    /// What the tasks that ride there find as `/tmp`.
+    pub fn carriage_temporary(&self, seat: Task) -> PathBuf {
+        self.carriage(seat).join("tmp")
+    }
+
+    /// What holds the working folder of the one that rides there, and is seen by it as what holds those of all.
+    pub fn carriage_work(&self, seat: Task) -> PathBuf {
+        self.carriage(seat).join("work")
+    }
+
+    /// The working folder of a task while it rides there.
+    pub fn riding(&self, seat: Task, task: Task) -> PathBuf {
+        self.carriage_work(seat).join(name_of(task, ""))
+    }
+
     /// Where earlier versions had the working folder of one attempt, and the folder of its job.
     pub fn attempt_before(&self, task: Task) -> [PathBuf; 2] {
         attempt_before(&self.home, task)
@@ -82,8 +106,12 @@ impl Layout {
 }
 
 fn of_task(home: &Path, task: Task, ending: &str) -> PathBuf {
+    home.join("tasks").join(name_of(task, ending))
+}
+
+fn name_of(task: Task, ending: &str) -> String {
     let Task { job, epoch, rank } = task;
-    home.join("tasks").join(format!("{job}-{}-{}{ending}", epoch.0, rank.0))
+    format!("{job}-{}-{}{ending}", epoch.0, rank.0)
 }
 
 /// The working folder of one attempt.

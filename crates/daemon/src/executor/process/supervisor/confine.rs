@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
+use shoal_protocols::node::Task;
+
 use super::super::layout::Layout;
 use super::super::words::Order;
 use super::grants::Grant;
@@ -19,7 +21,7 @@ use crate::cell::{self, Cell, Failure, SECRETS};
 /// How long a cell may take to stand.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// This program, whatever its file is called by now.
-const ITSELF: &str = "/proc/self/exe";
+pub(super) const ITSELF: &str = "/proc/self/exe";
 
 /// The cell of a task that has its folder; the program is found already, in its image if it has one.
 pub(super) fn cell_of(
@@ -38,33 +40,54 @@ pub(super) fn cell_of(
         cell::user::give(&temporary, user)?;
     }
     Ok(Cell {
-        open: false,
         work,
         temporary,
-        home: layout.home().to_owned(),
-        user: grant.user,
-        walls: order.walls.as_deref().cloned().unwrap_or_default(),
-        groups: Vec::new(),
         secrets: order.secrets.clone().unwrap_or_default(),
         image: order.image.as_ref().map(PathBuf::from),
         program,
         argv: argv.to_vec(),
-        environment: variables.iter().map(|(name, value)| joined(name, value)).collect(),
-        gpus: grant.gpus.as_ref().is_some_and(|gpus| !gpus.is_empty()),
+        environment: joined(variables),
+        ..walls_of(order, grant, layout)
     })
+}
+
+/// The cell of a carriage for tasks like this one, whose folders are there.
+pub(super) fn carriage_of(order: &Order, grant: &Grant, layout: &Layout, seat: Task) -> Cell {
+    let mut cell = Cell {
+        work: layout.carriage_work(seat),
+        temporary: layout.carriage_temporary(seat),
+        place: Some(layout.tasks()),
+        ..walls_of(order, grant, layout)
+    };
+    // It is one itself.
+    cell.walls.processes = cell.walls.processes.map(|processes| processes.saturating_add(1));
+    cell
+}
+
+fn walls_of(order: &Order, grant: &Grant, layout: &Layout) -> Cell {
+    Cell {
+        home: layout.home().to_owned(),
+        user: grant.user,
+        walls: order.walls.as_deref().cloned().unwrap_or_default(),
+        gpus: grant.gpus.as_ref().is_some_and(|gpus| !gpus.is_empty()),
+        ..Cell::default()
+    }
 }
 
 /// The same of a task that has control groups and no walls.
 pub(super) fn open(program: PathBuf, argv: &[OsString], variables: &BTreeMap<OsString, OsString>) -> Cell {
-    let environment = variables.iter().map(|(name, value)| joined(name, value)).collect();
-    Cell { open: true, program, argv: argv.to_vec(), environment, ..Cell::default() }
+    Cell { open: true, program, argv: argv.to_vec(), environment: joined(variables), ..Cell::default() }
 }
 
-fn joined(name: &OsStr, value: &OsStr) -> OsString {
-    let mut variable = name.to_owned();
-    variable.push("=");
-    variable.push(value);
-    variable
+/// Variables as `NAME=VALUE`.
+pub(super) fn joined(variables: &BTreeMap<OsString, OsString>) -> Vec<OsString> {
+    let joined = |(name, value): (&OsString, &OsString)| {
+        let mut variable = name.clone();
+        variable.push("=");
+        variable.push(value);
+        variable
+    };
+    variables.iter().map(joined).collect()
 }
 
 /// The program that runs tasks in images, looked for where the supervisor looks.
@@ -89,8 +112,8 @@ pub(super) fn settle(child: &mut Child, line: &UnixStream, cell: &Cell) -> Resul
 }
 
 /// Removes what a cell has left of itself.
-pub(super) fn clear(layout: &Layout, order: shoal_protocols::node::Task) {
-    let temporary = layout.temporary(order);
+pub(super) fn clear(layout: &Layout, task: Task) {
+    let temporary = layout.temporary(task);
     match rubbish::remove(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             eprintln!("cannot remove {}, which stays: {error}", temporary.display());
@@ -98,5 +121,5 @@ pub(super) fn clear(layout: &Layout, order: shoal_protocols::node::Task) {
         _ => {}
     }
     // Where its secrets were; they were in memory only.
-    let _ = fs::remove_dir(layout.attempt(order).join(SECRETS));
+    let _ = fs::remove_dir(layout.attempt(task).join(SECRETS));
 }

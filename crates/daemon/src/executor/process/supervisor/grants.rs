@@ -111,6 +111,11 @@ impl Grants {
         Ok(grant)
     }
 
+    /// Whether tasks can be users of their own.
+    pub fn has_users(&self) -> bool {
+        self.users_first.is_some()
+    }
+
     /// What one task had is another's from now on.
     pub fn rename(&mut self, from: Task, to: Task) {
         if let Some(held) = self.held.remove(&from) {

@@ -34,7 +34,7 @@ use super::lines::{Lines, Waiting};
 use super::reaper::{self, Reaper};
 use super::rides::{Number, Rides};
 use super::spawner::{Failed, Spawned, Spawner};
-use super::{Event, TASKS_MAX, ended, output, survey, system};
+use super::{Event, TASKS_MAX, carriage, ended, output, survey, system};
 use crate::bounded;
 use crate::clock::Clock;
 use crate::store;
@@ -49,6 +49,8 @@ const REAP: Duration = Duration::from_millis(5);
 const LINGER: Duration = Duration::from_secs(2);
 /// What is taken in one turn, at most: nobody waits for ever.
 const TURN_MAX: usize = 1_024;
+/// How long a carriage may take to say how a task has ended that was killed.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// All that the supervisor's main thread owns.
 pub(super) struct Keeper {
@@ -82,8 +84,8 @@ pub(super) struct Keeper {
     alarms: BTreeSet<(Instant, Task)>,
     /// To be forked once the ledger is written.
     starts: Vec<(Order, Grant)>,
-    /// Rides that begin then.
-    go: Vec<Number>,
+    /// Rides that begin then, with the seat of those in a carriage.
+    go: Vec<(Number, Option<Task>)>,
     /// To be told then.
     news: Vec<(u64, Ended)>,
     /// Says how old an end is.
@@ -112,6 +114,10 @@ struct Running {
     memory: Size,
     /// Whether it is in a cell.
     confined: bool,
+    /// Whose seat it has in a carriage, if it is in one, which is its leader then.
+    seat: Option<Task>,
+    /// What is to be said to it again, for nobody has heard it.
+    unheard: Option<Signal>,
     /// The bytes that it may have on disk, and whether it had more.
     disk: Option<u64>,
     full: bool,
@@ -145,10 +151,29 @@ impl Running {
             grouped: order.is_grouped(),
             memory: order.memory,
             confined: order.is_confined(),
+            seat: None,
+            unheard: None,
             disk: order.walls.as_ref().and_then(|walls| walls.disk),
             full: false,
             cause: None,
             no_mercy: false,
+        }
+    }
+
+    /// Whose name its control groups bear.
+    fn groups_of(&self, task: Task) -> Task {
+        self.seat.unwrap_or(task)
+    }
+
+    /// Sends a signal to the process group of a task whose leader lives.
+    fn signal(&mut self, signal: Signal) {
+        match (&self.stage, self.seat) {
+            (&Stage::Led(leader), None) => drop(killpg(leader, signal)),
+            // One that was let in and has not begun hears nothing.
+            (&Stage::Led(carriage), Some(_)) => {
+                self.unheard = if carriage::signal(carriage, signal) { None } else { Some(signal) };
+            }
+            _ => {}
         }
     }
 }
@@ -262,8 +287,8 @@ impl Keeper {
         for (order, grant) in self.starts.drain(..) {
             self.spawner.start(order, grant);
         }
-        for ride in std::mem::take(&mut self.go) {
-            if !self.spawner.ride(ride)
+        for (ride, carriage) in std::mem::take(&mut self.go) {
+            if !self.spawner.ride(ride, carriage)
                 && let Some(before) = self.take_over(ride)?
             {
                 self.call_next(before)?;
@@ -372,7 +397,7 @@ impl Keeper {
             return;
         }
         running.cause = Some(cause);
-        signal(&running.stage, Signal::SIGTERM);
+        running.signal(Signal::SIGTERM);
         let alarm = Instant::now().checked_add(running.grace);
         if let Some(old) = std::mem::replace(&mut running.alarm, alarm) {
             self.alarms.remove(&(old, task));
@@ -383,10 +408,30 @@ impl Keeper {
     /// Kills a task that takes more room on disk than it has: asked to end, it could go on writing.
     fn on_full(&mut self, task: Task) {
         let Some(running) = self.tasks.get_mut(&task) else { return };
-        (running.full, running.no_mercy) = (true, true);
-        signal(&running.stage, Signal::SIGKILL);
+        running.full = true;
+        self.kill(task);
+    }
+
+    /// Kills all of a task that can be found.
+    fn kill(&mut self, task: Task) {
+        let Some(running) = self.tasks.get_mut(&task) else { return };
+        let is_first = !std::mem::replace(&mut running.no_mercy, true);
+        running.signal(Signal::SIGKILL);
+        if let (Stage::Led(carriage), Some(_), true) = (&running.stage, running.seat, is_first) {
+            // It says what the task has taken, if it is let.
+            let _ = kill(*carriage, Signal::SIGCONT);
+            let alarm = Instant::now() + LAST_WORD;
+            if let Some(old) = running.alarm.replace(alarm) {
+                self.alarms.remove(&(old, task));
+            }
+            self.alarms.insert((alarm, task));
+            return;
+        }
+        if let (Stage::Led(carriage), Some(_)) = (&running.stage, running.seat) {
+            let _ = kill(*carriage, Signal::SIGKILL);
+        }
         if running.grouped {
-            self.control_groups.kill(task);
+            self.control_groups.kill(running.groups_of(task));
         }
     }
 
@@ -396,15 +441,11 @@ impl Keeper {
             self.alarms.remove(&(at, task));
             let Some(running) = self.tasks.get_mut(&task) else { continue };
             running.alarm = None;
-            if running.cause.is_none() {
+            if running.cause.is_none() && !running.no_mercy {
                 let overrun = running.overrun;
                 self.stop(task, overrun);
             } else {
-                running.no_mercy = true;
-                signal(&running.stage, Signal::SIGKILL);
-                if running.grouped {
-                    self.control_groups.kill(task);
-                }
+                self.kill(task);
             }
         }
     }
@@ -418,22 +459,33 @@ impl Keeper {
                     self.groups.insert(leader, task);
                     running.group = Some(leader);
                     running.stage = Stage::Led(leader);
-                    if let Some(most) = running.disk {
-                        let folders = vec![self.layout.attempt(task), self.layout.temporary(task)];
-                        // The thread lives as long as this.
-                        let _ = self.survey.send(survey::Word::Watch(task, folders, most));
-                    }
                     // What was said to it while it was being forked.
                     match (running.cause, running.no_mercy) {
                         (None, _) => {}
-                        (Some(_), false) => signal(&running.stage, Signal::SIGTERM),
-                        (Some(_), true) => signal(&running.stage, Signal::SIGKILL),
+                        (Some(_), false) => running.signal(Signal::SIGTERM),
+                        (Some(_), true) => running.signal(Signal::SIGKILL),
                     }
+                    self.begins(task, &self.tasks[&task]);
                 }
                 Err(Failed { exit, reason }) => self.end(task, ended(task, exit, Some(reason)))?,
             }
         }
         Ok(())
+    }
+
+    /// Has one looked after that is not trusted, now that its folders are there.
+    fn begins(&self, task: Task, running: &Running) {
+        if let Some(seat) = running.seat {
+            carriage::show(&self.layout, seat, task);
+        }
+        if let Some(most) = running.disk {
+            let folders = match running.seat {
+                Some(seat) => [self.layout.riding(seat, task), self.layout.carriage_temporary(seat)],
+                None => [self.layout.attempt(task), self.layout.temporary(task)],
+            };
+            // The thread lives as long as this.
+            let _ = self.survey.send(survey::Word::Watch(task, folders.to_vec(), most));
+        }
     }
 
     fn look_at_outputs(&mut self) -> Result<(), store::Error> {
@@ -442,6 +494,9 @@ impl Keeper {
         }
         self.take_over_slow()?;
         for (&task, running) in &mut self.tasks {
+            if let Some(signal) = running.unheard {
+                running.signal(signal);
+            }
             output::cut(&self.layout.attempt(task), running.output_max, &mut running.dropped);
         }
         self.looked = Instant::now();
@@ -478,10 +533,11 @@ impl Keeper {
             // While the leader is not reaped, the number of its group is nobody else's.
             let _ = killpg(pid, Signal::SIGKILL);
             if running.grouped {
-                self.control_groups.kill(task);
+                self.control_groups.kill(running.groups_of(task));
             }
         }
         let (exit, usage) = reaper::reap(pid, running.since);
+        let (exit, usage) = running.seat.and_then(|_| self.rides.told(pid)).unwrap_or((exit, usage));
         running.stage = Stage::Leaderless(running.cause.unwrap_or(exit), usage);
     }
 
@@ -539,14 +595,18 @@ impl Keeper {
             self.groups.remove(&group);
         }
         self.grants.give_back(task);
+        if let Some(seat) = running.seat {
+            carriage::alight(&self.layout, seat, task);
+        }
         if running.grouped {
-            if ended.exit == Exit::Signal(Signal::SIGKILL as i32) && self.control_groups.ran_out(task) {
+            let groups = running.groups_of(task);
+            if ended.exit == Exit::Signal(Signal::SIGKILL as i32) && self.control_groups.ran_out(groups) {
                 let most = About::Up(running.memory);
                 ended.reason =
                     Some(format!("the system killed it: it used more than the {most} that it asked for"));
             }
-            if !self.control_groups.remove(task) {
-                self.left.push(task);
+            if !self.control_groups.remove(groups) {
+                self.left.push(groups);
             }
         }
         if running.confined {
@@ -558,7 +618,7 @@ impl Keeper {
                 ended.reason =
                     Some(format!("it was killed: it took more than the {most} of disk that it has"));
             }
-            self.spawner.clear(task);
+            self.spawner.clear(task, running.seat);
         }
         output::finish(&self.layout.attempt(task), running.output_max, &mut running.dropped);
         [ended.stdout_dropped, ended.stderr_dropped] = running.dropped;
@@ -597,13 +657,6 @@ impl Keeper {
         }
         self.left.retain(|&task| !self.control_groups.remove(task));
         Ok(())
-    }
-}
-
-/// Sends a signal to the process group of a task whose leader lives.
-fn signal(stage: &Stage, signal: Signal) {
-    if let Stage::Led(leader) = *stage {
-        let _ = killpg(leader, signal);
     }
 }
 

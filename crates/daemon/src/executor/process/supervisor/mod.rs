@@ -12,6 +12,7 @@
 //!                           survey   a thread that looks how much room those take on disk
 //!                           lines    orders that wait for a task to end
 //!                           rides    such lines, run without a word of the keeper's between two tasks
+//!                           carriage cells that those of them share which are not trusted
 //!                           ledger   what must survive all of this
 //! ```
 //!
@@ -27,6 +28,7 @@
 //! Tasks are kept to their cores and memory where [`Keep`](super::Keep) asks for it and the system can; GPUs are always
 //! granted by number. Left out: a task gets a process group of its own but no session, since `posix_spawn` offers none.
 
+pub mod carriage;
 mod confine;
 mod door;
 mod grants;
@@ -164,6 +166,7 @@ fn supervise(home: &Path) -> Result<(), Error> {
         confine::clear(&layout, task);
     }
     ledger.sync()?;
+    carriage::salvage(&layout).map_err(wrong("bring home what was in carriages"))?;
 
     let (events, inbox) = mpsc::sync_channel(EVENTS_MAX);
     let groups = Arc::new(Groups::find(Path::new("/"), layout.home()));

@@ -83,7 +83,8 @@ pub(super) fn discard(pid: Pid) {
     let _ = waitpid(pid, Some(WaitPidFlag::WNOHANG));
 }
 
-fn has_ended(pid: Pid) -> bool {
+/// Whether a child has ended.
+pub(super) fn has_ended(pid: Pid) -> bool {
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
     matches!(
         waitid(Id::Pid(pid), flags),

@@ -13,12 +13,14 @@
 //! As soon as something is to be decided after all the ride is over, and the rest of it the keeper's: a task is to be
 //! stopped, is not quick, has left something behind, or the time of its place comes to an end. The thread stays until
 //! the last that it forked has ended: the children of a thread that is gone look like orphans.
+//!
+//! Tasks that are not trusted ride in a [carriage](super::carriage), which is forked once and is the leader of each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use shoal_model::Span;
 use shoal_protocols::node::{Exit, Task, Usage};
@@ -46,8 +48,10 @@ pub(super) struct Rides {
 #[derive(Default)]
 struct Inner {
     rides: BTreeMap<Number, Ride>,
-    /// Whose ride a process is of.
+    /// Whose ride a process is of: a task's first, or a carriage.
     of: BTreeMap<Pid, Number>,
+    /// How tasks have ended whose carriages are the keeper's by now.
+    told: BTreeMap<Pid, (Exit, Usage)>,
     ended: Vec<Ended>,
     over: Vec<Over>,
 }
@@ -65,8 +69,16 @@ struct Ride {
 pub(super) struct Current {
     pub order: Arc<Order>,
     pub since: Instant,
-    /// Its first process, once it is forked.
+    /// Its first process, or the carriage that it is in, once that is there.
     pub pid: Option<Pid>,
+}
+
+/// What is left of a task that was the last of its ride.
+pub(super) enum Left {
+    /// Its first process has ended thus, and others of it may be left.
+    Leaderless(Exit, Usage),
+    /// Its carriage, which is about to end.
+    Carriage,
 }
 
 /// A ride that goes on no more.
@@ -75,8 +87,8 @@ pub(super) struct Over {
     pub began: Instant,
     /// What the rest of it comes behind.
     pub last: Task,
-    /// Its first process has ended thus, and others of it may be left.
-    pub left: Option<(Current, Exit, Usage)>,
+    /// Of which not all was gone.
+    pub left: Option<(Current, Left)>,
     /// Whose turn had not come.
     pub rest: VecDeque<Order>,
 }
@@ -114,13 +126,16 @@ pub(super) enum Forked {
 
 /// Whether nothing about an order must be decided while it runs.
 pub(super) fn may_ride(order: &Order) -> bool {
-    !order.is_confined() && !order.is_grouped() && !order.prepared && order.limit >= TIME_LEAST
+    let plain = !order.prepared && order.image.is_none() && order.secrets.is_none();
+    // Who has walls has its carriage's groups.
+    plain && (order.is_confined() || !order.is_grouped()) && order.limit >= TIME_LEAST
 }
 
-/// Whether an order can have the place of another.
+/// Whether an order can have the place of another, and be in the same cell.
 pub(super) fn is_alike(one: &Order, other: &Order) -> bool {
     let of = |order: &Order| (order.cores, order.gpus, order.memory, order.keep);
-    of(one) == of(other)
+    let does = |order: &Order| (order.work.clone(), order.environment.clone());
+    of(one) == of(other) && one.walls == other.walls && (one.walls.is_none() || does(one) == does(other))
 }
 
 impl Rides {
@@ -159,7 +174,11 @@ impl Rides {
     /// Notes what came of a fork. Called before anybody else may take the process for an orphan.
     pub fn spawned(&self, ride: Number, task: Task, result: Result<Pid, Failed>) -> Forked {
         let mut inner = self.lock();
-        let Some(ridden) = inner.rides.get_mut(&ride) else { return Forked::Taken(result) };
+        let Some(ridden) = inner.rides.get_mut(&ride) else {
+            // A carriage in which others rode before.
+            result.as_ref().ok().map(|pid| inner.of.remove(pid));
+            return Forked::Taken(result);
+        };
         match result {
             Ok(pid) => {
                 if let Some(current) = &mut ridden.current {
@@ -186,20 +205,55 @@ impl Rides {
         let (exit, usage) = reaper::reap(pid, current.since);
         // Of a tree that has lost its root, the highest that lives is an orphan.
         if system::children_of_main().is_ok_and(|orphans| orphans.is_empty()) {
-            let mut dropped = [0; 2];
-            let task = current.order.task;
-            output::finish(&self.layout.attempt(task), current.order.output_max, &mut dropped);
-            let [stdout_dropped, stderr_dropped] = dropped;
-            inner.ended.push(Ended { usage, stdout_dropped, stderr_dropped, ..ended(task, exit, None) });
+            let how = Ended { usage, ..ended(current.order.task, exit, None) };
+            inner.finish(&self.layout, &current, how);
         } else {
-            inner.close(ride, Some((current, exit, usage)));
+            inner.close(ride, Some((current, Left::Leaderless(exit, usage))));
             return Some(Then::Over);
         }
-        if inner.rides.get(&ride).is_some_and(|ridden| ridden.rest.is_empty()) {
-            inner.close(ride, None);
+        Some(inner.go_on(ride))
+    }
+
+    /// Notes how a task has ended that rode in a carriage; if nothing else of it is left, its folder is at its place. None if
+    /// it is the keeper's by now, which learns from this what the end of the carriage means.
+    pub fn rode(&self, ride: Number, carriage: Pid, how: Ended, clean: bool) -> Option<Then> {
+        let mut inner = self.lock();
+        let current = inner.rides.get_mut(&ride).and_then(|ridden| ridden.current.take());
+        if !clean || current.is_none() {
+            inner.told.insert(carriage, (how.exit, how.usage));
+        }
+        let current = current?;
+        if !clean {
+            inner.close(ride, Some((current, Left::Carriage)));
             return Some(Then::Over);
         }
-        Some(Then::Next(ride))
+        inner.finish(&self.layout, &current, how);
+        Some(inner.go_on(ride))
+    }
+
+    /// Ends and reaps a carriage that no longer says what it should, unless it is the keeper's.
+    pub fn lost(&self, ride: Number, carriage: Pid) {
+        let mut inner = self.lock();
+        let Some(current) = inner.rides.get_mut(&ride).and_then(|ridden| ridden.current.take()) else {
+            return;
+        };
+        inner.of.remove(&carriage);
+        let _ = kill(carriage, Signal::SIGKILL);
+        reaper::await_end(carriage);
+        let (exit, usage) = reaper::reap(carriage, current.since);
+        inner.close(ride, Some((current, Left::Leaderless(exit, usage))));
+    }
+
+    /// Reaps a carriage that has ended with its ride.
+    pub fn reap_carriage(&self, carriage: Pid) {
+        let mut inner = self.lock();
+        inner.of.remove(&carriage);
+        reaper::discard(carriage);
+    }
+
+    /// How the task has ended that was the last in a carriage, if that is known.
+    pub fn told(&self, carriage: Pid) -> Option<(Exit, Usage)> {
+        self.lock().told.remove(&carriage)
     }
 
     /// Whether a process is of a ride.
@@ -210,7 +264,14 @@ impl Rides {
     /// All that has come of rides since the last call.
     pub fn gather(&self) -> Gathered {
         let mut inner = self.lock();
-        Gathered { ended: std::mem::take(&mut inner.ended), over: std::mem::take(&mut inner.over) }
+        let (ended, over) = (std::mem::take(&mut inner.ended), std::mem::take(&mut inner.over));
+        for over in &over {
+            // The keeper's from now on; until now it was not to take it for an orphan.
+            if let Some((Current { pid: Some(carriage), .. }, Left::Carriage)) = &over.left {
+                inner.of.remove(carriage);
+            }
+        }
+        Gathered { ended, over }
     }
 
     /// Rides whose current task began this long ago.
@@ -237,7 +298,24 @@ impl Rides {
 }
 
 impl Inner {
-    fn close(&mut self, ride: Number, left: Option<(Current, Exit, Usage)>) {
+    /// Notes the end of a task of which nothing is left.
+    fn finish(&mut self, layout: &Layout, current: &Current, how: Ended) {
+        let mut dropped = [0; 2];
+        output::finish(&layout.attempt(how.task), current.order.output_max, &mut dropped);
+        let [stdout_dropped, stderr_dropped] = dropped;
+        self.ended.push(Ended { stdout_dropped, stderr_dropped, ..how });
+    }
+
+    /// A task has ended: the next is to be forked, if there is one.
+    fn go_on(&mut self, ride: Number) -> Then {
+        if self.rides.get(&ride).is_some_and(|ridden| ridden.rest.is_empty()) {
+            self.close(ride, None);
+            return Then::Over;
+        }
+        Then::Next(ride)
+    }
+
+    fn close(&mut self, ride: Number, left: Option<(Current, Left)>) {
         if let Some(Ride { began, rest, last, .. }) = self.rides.remove(&ride) {
             self.over.push(Over { ride, began, last, left, rest });
         }

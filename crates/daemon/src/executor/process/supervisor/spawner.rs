@@ -4,6 +4,8 @@
 //! between fork and exec. So the program is looked up here: the standard library forks the slow way when the
 //! environment that it looks in is not its own.
 
+mod boarding;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -12,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
@@ -29,7 +31,7 @@ use super::super::words::Order;
 use super::grants::Grant;
 use super::groups::Groups;
 use super::rides::{Forked, Number, Rides, Then};
-use super::{Event, STACK, confine, output, reaper, rubbish, system};
+use super::{Event, STACK, carriage, confine, output, reaper, rubbish, system};
 use crate::cell::{self, Cell, Failure};
 use crate::machine::{self, gpu};
 
@@ -77,8 +79,8 @@ pub(super) struct Failed {
 
 enum Errand {
     Start(Box<(Order, Grant)>),
-    /// Remove what is left of the cell of a task that has ended.
-    Clear(Task),
+    /// Remove what is left of the cell of a task that has ended, or of the carriage in which it had this seat.
+    Clear(Task, Option<Task>),
     /// Remove the folder of a task that is forgotten.
     Remove(Task),
 }
@@ -97,6 +99,14 @@ struct Shared {
     removed: Mutex<Vec<Task>>,
     /// Held for reading from before a fork until the child is in `spawned`.
     forking: RwLock<()>,
+}
+
+/// What a task runs.
+struct Program {
+    path: PathBuf,
+    /// What it is called, and its arguments.
+    argv: Vec<OsString>,
+    variables: Variables,
 }
 
 /// All that is needed to start a task.
@@ -145,12 +155,16 @@ impl Spawner {
         let _ = self.errands.send(Errand::Start(Box::new((order, grant))));
     }
 
-    /// Has a thread of its own go through a ride; false if there can be none.
-    pub fn ride(&self, ride: Number) -> bool {
+    /// Has a thread of its own go through a ride, in a carriage if there is to be one for this seat; false if there can be
+    /// none.
+    pub fn ride(&self, ride: Number, carriage: Option<Task>) -> bool {
         let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
         self.shared.riding.fetch_add(1, Ordering::SeqCst);
         let thread = thread::Builder::new().name("ride".to_owned()).stack_size(STACK).spawn(move || {
-            shared.ride(ride, &events);
+            match carriage {
+                Some(seat) => shared.ride_in_carriage(ride, seat, &events),
+                None => shared.ride(ride, &events),
+            }
             shared.riding.fetch_sub(1, Ordering::SeqCst);
         });
         if thread.is_err() {
@@ -164,9 +178,9 @@ impl Spawner {
         self.shared.riding.load(Ordering::SeqCst) < RIDES_MAX
     }
 
-    /// Has what is left of the cell of a task removed.
-    pub fn clear(&self, task: Task) {
-        let _ = self.errands.send(Errand::Clear(task));
+    /// Has what is left of the cell of a task removed, or of the carriage in which it had this seat.
+    pub fn clear(&self, task: Task, seat: Option<Task>) {
+        let _ = self.errands.send(Errand::Clear(task, seat));
     }
 
     /// Has the folder of a task removed; it is among [`Spawner::take_removed`] later.
@@ -202,7 +216,8 @@ impl Shared {
                         return;
                     }
                 }
-                Ok(Errand::Clear(task)) => confine::clear(&self.layout, task),
+                Ok(Errand::Clear(_, Some(seat))) => carriage::dismantle(&self.layout, seat),
+                Ok(Errand::Clear(task, None)) => confine::clear(&self.layout, task),
                 Ok(Errand::Remove(task)) => {
                     confine::clear(&self.layout, task);
                     let [before, job] = self.layout.attempt_before(task);
@@ -264,17 +279,21 @@ impl Shared {
         let _ = events.send(Event::Spawned);
     }
 
-    fn fork(&self, order: &Order, grant: &Grant, prepared: Prepared) -> Result<Pid, Failed> {
-        let Prepared { mut command, folder, grouped, cell } = prepared;
+    fn spawn(&self, command: &mut Command, grant: &Grant) -> io::Result<Child> {
         // A child has the processors of the thread that forks it: no instant in which it runs elsewhere.
         let pinned = grant.cpus.as_deref().is_some_and(|cpus| pin(&set_of(cpus)));
         let child = command.spawn();
         if pinned {
             pin(&self.cpus);
         }
+        child
+    }
+
+    fn fork(&self, order: &Order, grant: &Grant, prepared: Prepared) -> Result<Pid, Failed> {
+        let Prepared { mut command, folder, grouped, cell } = prepared;
         // Reaped by its number: letting go of the handle does nothing to the child.
-        let mut child = child.map_err(|error| {
-            let program = command.get_program().to_string_lossy().into_owned();
+        let mut child = self.spawn(&mut command, grant).map_err(|error| {
+            let program = command.get_program().to_owned();
             cannot_run(&folder, &program, &error)
         })?;
         let leader = Pid::from_raw(child.id() as i32);
@@ -290,7 +309,7 @@ impl Shared {
                 cell.groups = self.groups.made(order.task);
             }
             confine::settle(&mut child, &line, &cell)
-                .map_err(|failure| unsettled(&folder, &cell, failure))?;
+                .map_err(|failure| unsettled(&folder, &cell.argv, failure))?;
         }
         Ok(leader)
     }
@@ -300,24 +319,18 @@ impl Shared {
         let [stdout, stderr] = self.make_folder(order, &folder)?;
         // As the task sees it.
         let seen = order.image.as_ref().map_or(&*folder, |_| Path::new(cell::WORK));
-        let argv = match &order.work {
-            Work::Command(argv) => argv.iter().map(OsString::from).collect(),
-            Work::Script(text) => write_script(&folder, seen, text)
-                .map_err(|error| not_started("write the script", &folder, &error))?,
-        };
-        let Some((name, arguments)) = argv.split_first() else {
-            let nothing = io::Error::new(io::ErrorKind::NotFound, "the command is empty");
-            return Err(cannot_run(&folder, "", &nothing));
-        };
-        let variables = self.variables(order, grant, &folder, seen)?;
-        let path = variables.get(OsStr::new("PATH")).map_or(&*self.path, OsString::as_os_str);
-        let program = self.find_program(order, name, path, &folder)?;
+        if let Work::Script(text) = &order.work {
+            let path = folder.join("script");
+            let made = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+            made.map_err(|error| not_started("write", &path, &error))?;
+        }
+        let Program { path: program, argv, variables } = self.program(order, grant, &folder, seen)?;
 
-        let grouped = order.is_grouped() && self.make_groups(order)?;
+        let grouped = order.is_grouped() && self.make_groups(order, order.task)?;
         let (mut command, cell) = if order.is_confined() || grouped {
             let wrong = |error| not_started("make a cell in", &folder, &error);
             let (mut command, line) = confine::command().map_err(wrong)?;
-            command.env_clear().envs(variables.iter().filter(|(name, _)| system::is_mark(name)));
+            command.env_clear().envs(self.marks(order.task));
             // Last of all: the folder is the task's from then on, with all that was put there.
             let cell = match order.is_confined() {
                 true => {
@@ -328,11 +341,27 @@ impl Shared {
             (command, Some((cell, line)))
         } else {
             let mut command = Command::new(program);
-            command.arg0(name).args(arguments).stdin(Stdio::null()).env_clear().envs(&variables);
+            command.arg0(&argv[0]).args(&argv[1..]).stdin(Stdio::null()).env_clear().envs(&variables);
             (command, None)
         };
         command.current_dir(&folder).process_group(0).stdout(stdout).stderr(stderr);
         Ok(Prepared { command, folder, grouped, cell })
+    }
+
+    /// What a task is to run that sees its folder there.
+    fn program(&self, order: &Order, grant: &Grant, folder: &Path, seen: &Path) -> Result<Program, Failed> {
+        let argv = match &order.work {
+            Work::Command(argv) => argv.iter().map(OsString::from).collect(),
+            Work::Script(text) => argv_of_script(&seen.join("script"), text),
+        };
+        let Some(name) = argv.first() else {
+            let nothing = io::Error::new(io::ErrorKind::NotFound, "the command is empty");
+            return Err(cannot_run(folder, OsStr::new(""), &nothing));
+        };
+        let variables = self.variables(order, grant, folder, seen)?;
+        let path = variables.get(OsStr::new("PATH")).map_or(&*self.path, OsString::as_os_str);
+        let path = self.find_program(order, name, path, folder, seen)?;
+        Ok(Program { path, argv, variables })
     }
 
     /// Where the program of a task lies; of one in an image, where that lies which runs it.
@@ -342,19 +371,20 @@ impl Shared {
         name: &OsStr,
         path: &OsStr,
         folder: &Path,
+        seen: &Path,
     ) -> Result<PathBuf, Failed> {
-        let missing = |error| cannot_run(folder, &name.to_string_lossy(), &error);
+        let missing = |error| cannot_run(folder, name, &error);
         if let Some(root) = &order.image {
             cell::find_inside(Path::new(root), name, path).map_err(missing)?;
             return confine::bubblewrap(&self.path).map_err(|error| not_started("find", folder, &error));
         }
         let Some(walls) = order.walls.as_deref().filter(|_| !name.as_encoded_bytes().contains(&b'/')) else {
-            return find(name, path, folder).map_err(missing);
+            return find(name, path, seen).map_err(missing);
         };
         // Places that its cell does not show are no places to it.
         let places = std::env::split_paths(path).filter(|place| cell::is_shown(place, walls));
         let shown = std::env::join_paths(places).unwrap_or_default();
-        find(name, &shown, folder).map_err(missing)
+        find(name, &shown, seen).map_err(missing)
     }
 
     /// Tells a task who it is, what it has and who its fellows are.
@@ -382,10 +412,9 @@ impl Shared {
             set(name, value.into());
         }
         // Last: what says whose process this is must not be the job's to say.
-        set(system::MARK, self.layout.home().into());
-        set(system::JOB, order.task.job.to_string().into());
-        set(system::EPOCH, order.task.epoch.0.to_string().into());
-        set(system::RANK, order.task.rank.0.to_string().into());
+        for (name, value) in self.marks(order.task) {
+            set(name, value);
+        }
         set("SHOAL_NODES", order.nodes.to_string().into());
         set("SHOAL_CORES", order.cores.to_string().into());
         set("SHOAL_MEMORY", order.memory.as_bytes().to_string().into());
@@ -416,10 +445,21 @@ impl Shared {
         Ok(variables)
     }
 
-    /// Makes the control groups of a task; says whether there are any. Of one that is trusted, what cannot be made is done
-    /// without.
-    fn make_groups(&self, order: &Order) -> Result<bool, Failed> {
-        let made = self.groups.make(order.task, order.keep.unwrap_or_default(), order.memory);
+    /// The variables that say whose a process is.
+    fn marks(&self, task: Task) -> [(&'static str, OsString); 4] {
+        let Task { job, epoch, rank } = task;
+        [
+            (system::MARK, self.layout.home().into()),
+            (system::JOB, job.to_string().into()),
+            (system::EPOCH, epoch.0.to_string().into()),
+            (system::RANK, rank.0.to_string().into()),
+        ]
+    }
+
+    /// Makes the control groups of a task, by who has its seat; says whether there are any. Of one that is trusted, what
+    /// cannot be made is done without.
+    fn make_groups(&self, order: &Order, seat: Task) -> Result<bool, Failed> {
+        let made = self.groups.make(seat, order.keep.unwrap_or_default(), order.memory);
         made.or_else(|error| {
             let reason = format!("cannot make its control group: {error}");
             if order.is_confined() {
@@ -488,13 +528,9 @@ pub(in super::super) fn find(name: &OsStr, path: &OsStr, folder: &Path) -> io::R
     Err(refused.into())
 }
 
-/// Puts a script into the task's folder, and says how it is run.
-///
-/// By the interpreter of its first line, as the system would. But the system refuses to run a file that anybody has open
-/// for writing, and a child that another thread forks at this moment has.
-fn write_script(folder: &Path, seen: &Path, text: &str) -> io::Result<Vec<OsString>> {
-    File::create_new(folder.join("script"))?.write_all(text.as_bytes())?;
-    let path = seen.join("script");
+/// How a script is run: by the interpreter of its first line, as the system would. But the system refuses to run a file that
+/// anybody has open for writing, and a child that another thread forks at this moment has.
+fn argv_of_script(path: &Path, text: &str) -> Vec<OsString> {
     let first = text.lines().next().unwrap_or_default();
     let interpreter = first.strip_prefix("#!").map(str::trim).filter(|line| !line.is_empty());
     let (program, argument) = match interpreter.unwrap_or("/bin/sh").split_once([' ', '\t']) {
@@ -502,17 +538,17 @@ fn write_script(folder: &Path, seen: &Path, text: &str) -> io::Result<Vec<OsStri
         None => (interpreter.unwrap_or("/bin/sh"), None),
     };
     let argv = std::iter::once(program).chain(argument).map(OsString::from);
-    Ok(argv.chain([path.into_os_string()]).collect())
+    argv.chain([path.as_os_str().to_owned()]).collect()
 }
 
-fn cannot_run(folder: &Path, program: &str, error: &io::Error) -> Failed {
-    let reason = format!("cannot run `{program}`: {error}");
+fn cannot_run(folder: &Path, program: &OsStr, error: &io::Error) -> Failed {
+    let reason = format!("cannot run `{}`: {error}", program.to_string_lossy());
     output::say(&folder.join(output::NAMES[1]), &reason);
     Failed { exit: exit_for(error), reason }
 }
 
 /// What to say of a task that got no cell, or no program into it.
-fn unsettled(folder: &Path, cell: &Cell, failure: Failure) -> Failed {
+fn unsettled(folder: &Path, argv: &[OsString], failure: Failure) -> Failed {
     match failure {
         Failure::Wall(_) => {
             let reason = failure.to_string();
@@ -523,8 +559,8 @@ fn unsettled(folder: &Path, cell: &Cell, failure: Failure) -> Failed {
             let error = errno.map_or(io::ErrorKind::NotFound.into(), io::Error::from_raw_os_error);
             // By the system's own number, while what is told may be more.
             let exit = exit_for(&error);
-            let name = cell.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            Failed { exit, ..cannot_run(folder, &name, &io::Error::new(error.kind(), said)) }
+            let name = argv.first().map(OsString::as_os_str).unwrap_or_default();
+            Failed { exit, ..cannot_run(folder, name, &io::Error::new(error.kind(), said)) }
         }
     }
 }
@@ -559,10 +595,9 @@ mod tests {
     #[test]
     fn first_line_of_a_script_is_read_as_the_system_reads_it() {
         let read = |text: &str| {
-            let folder = tempfile::tempdir().unwrap();
-            let argv = write_script(folder.path(), folder.path(), text).unwrap();
+            let argv = argv_of_script(Path::new("/work/script"), text);
             let (script, interpreter) = argv.split_last().unwrap();
-            assert_eq!(fs::read_to_string(script).unwrap(), text);
+            assert_eq!(script, "/work/script");
             interpreter.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(read("#!/bin/bash\n"), ["/bin/bash"]);

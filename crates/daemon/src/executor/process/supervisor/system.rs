@@ -20,18 +20,18 @@ pub(super) const JOB: &str = "SHOAL_JOB_ID";
 pub(super) const EPOCH: &str = "SHOAL_EPOCH";
 pub(super) const RANK: &str = "SHOAL_RANK";
 
-/// Whether a variable says whose a process is.
-pub(super) fn is_mark(name: &OsStr) -> bool {
-    [MARK, JOB, EPOCH, RANK].iter().any(|mark| name == *mark)
-}
-
 /// Between two looks at strays that were killed.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The children of this process's first thread: all that it forked, and every orphan among the descendants of a
 /// subreaper, for orphans go to the first thread.
 pub(super) fn children_of_main() -> io::Result<Vec<Pid>> {
-    let text = fs::read_to_string(format!("/proc/self/task/{}/children", getpid()))?;
+    children_of(getpid())
+}
+
+/// The children of a process that has one thread, or of the first thread of one.
+pub(super) fn children_of(process: Pid) -> io::Result<Vec<Pid>> {
+    let text = fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;
     Ok(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).map(Pid::from_raw).collect())
 }
 

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use shoal_model::Span;
-use shoal_protocols::node::{Exit, Task};
+use shoal_protocols::node::{Exit, Task, Usage};
 
 use super::super::super::words::Order;
 use super::super::lines::Waiting;
-use super::super::rides::{self, Current, Gathered, Number, Over, TakenOver};
+use super::super::rides::{self, Current, Gathered, Left, Number, Over, TakenOver};
 use super::super::{TASKS_MAX, ended};
 use super::{Keeper, LOOK, Running, Stage, micros};
 use crate::store;
@@ -17,8 +17,10 @@ use crate::store;
 pub(super) struct Ride {
     /// The daemon that is told.
     pub asker: u64,
-    /// Who has its processors, as far as these are concerned.
+    /// Who has its processors, as far as these are concerned; its carriage bears this name, too.
     seat: Task,
+    /// Whether it goes in a carriage.
+    carriage: bool,
     /// Who comes behind it comes behind this one.
     last: Task,
 }
@@ -33,7 +35,9 @@ impl Keeper {
     /// Gives a line to a ride from this order on, if it may ride; or gives the order back.
     pub(super) fn ride(&mut self, behind: Task, first: Waiting) -> Result<Option<Waiting>, store::Error> {
         let full = self.tasks.len() >= TASKS_MAX || !self.spawner.can_ride();
-        if full || !rides::may_ride(&first.order) {
+        let carriage = first.order.is_confined();
+        // In a carriage a task must be somebody who cannot change what its folder lies in.
+        if full || !rides::may_ride(&first.order) || carriage && !self.grants.has_users() {
             return Ok(Some(first));
         }
         let (ride, seat) = (self.rides_begun + 1, first.order.task);
@@ -57,9 +61,9 @@ impl Keeper {
         }
         let last = orders.back().map_or(seat, |order| order.task);
         self.rides_begun = ride;
-        self.rides_known.insert(ride, Ride { asker, seat, last });
+        self.rides_known.insert(ride, Ride { asker, seat, carriage, last });
         self.rides.begin(ride, behind, orders, grant);
-        self.go.push(ride);
+        self.go.push((ride, carriage.then_some(seat)));
         Ok(None)
     }
 
@@ -73,7 +77,14 @@ impl Keeper {
             self.note(asker.unwrap_or_default(), ended)?;
         }
         for Over { ride, began, last, left, rest } in over {
-            let left = left.map(|(current, exit, usage)| (current, Stage::Leaderless(exit, usage)));
+            let left = left.map(|(current, left)| {
+                let stage = match (left, current.pid) {
+                    (Left::Carriage, Some(carriage)) => Stage::Led(carriage),
+                    (Left::Carriage, None) => Stage::Leaderless(Exit::Lost, Usage::default()),
+                    (Left::Leaderless(exit, usage), _) => Stage::Leaderless(exit, usage),
+                };
+                (current, stage)
+            });
             if self.end_ride(ride, began, last, left, rest) {
                 self.call_next(last)?;
             }
@@ -127,7 +138,7 @@ impl Keeper {
         current: Option<(Current, Stage)>,
         rest: VecDeque<Order>,
     ) -> bool {
-        let Some(Ride { asker, seat, .. }) = self.rides_known.remove(&ride) else { return false };
+        let Some(Ride { asker, seat, carriage, .. }) = self.rides_known.remove(&ride) else { return false };
         let mut before = last;
         for order in rest {
             let task = order.task;
@@ -138,20 +149,28 @@ impl Keeper {
         }
         let Some((current, stage)) = current else {
             self.grants.give_back(seat);
+            if carriage && !self.control_groups.remove(seat) {
+                // Until it has ended.
+                self.left.push(seat);
+            }
             return true;
         };
         self.grants.rename(seat, current.order.task);
         self.riders.remove(&current.order.task);
-        self.own(asker, began, current, stage);
+        self.own(asker, began, current, stage, carriage.then_some(seat));
         false
     }
 
-    fn own(&mut self, asker: u64, began: Instant, current: Current, stage: Stage) {
+    fn own(&mut self, asker: u64, began: Instant, current: Current, stage: Stage, seat: Option<Task>) {
         let Current { order, since, pid } = current;
         let task = order.task;
         let alarm = began.checked_add(micros(order.limit));
         let mut running = Running::new(&order, asker, stage, since, alarm);
         running.no_mercy = matches!(running.stage, Stage::Leaderless(..));
+        running.seat = seat;
+        if !matches!(running.stage, Stage::Forking) {
+            self.begins(task, &running);
+        }
         if let Some(pid) = pid {
             running.group = Some(pid);
             self.groups.insert(pid, task);

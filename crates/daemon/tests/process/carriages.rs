@@ -1,0 +1,427 @@
+//! Quick tasks in cells that go through one carriage: what they share, what they do not, and when it is over.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::unistd::geteuid;
+use shoal_daemon::cell::Walls;
+use shoal_model::job::Work;
+use shoal_model::{Job, Size, Span, Time};
+use shoal_protocols::node::{Action, Exit, Task};
+use tempfile::TempDir;
+
+use crate::machine::{HOUR, Machine, brief, lives, sh, task, wait_until};
+
+/// A machine whose tasks are in cells, and a folder that all of them may change.
+struct Scene {
+    machine: Machine,
+    shared: TempDir,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        Scene::with(Walls::default())
+    }
+
+    fn with(walls: Walls) -> Scene {
+        // Not beneath `/tmp`, where each cell has its own.
+        let shared = tempfile::tempdir_in("/var").unwrap();
+        fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        // They need not be the same user.
+        let story = shared.path().join("story");
+        fs::write(&story, "").unwrap();
+        fs::set_permissions(&story, fs::Permissions::from_mode(0o666)).unwrap();
+        let mut machine = Machine::with(Span::from_millis(300), Size::from_bytes(4096));
+        let write = vec![shared.path().display().to_string()];
+        machine.walls = Some(Walls { write, ..walls });
+        machine.kill_daemon();
+        machine.boot();
+        Scene { machine, shared }
+    }
+
+    fn shared(&self, name: &str) -> PathBuf {
+        self.shared.path().join(name)
+    }
+
+    /// Starts one that waits for a file, and these behind it, each behind the one before.
+    fn line(&mut self, jobs: impl IntoIterator<Item = Job>, limit: Span) -> Vec<Task> {
+        let waits = format!("until [ -e {} ]; do sleep 0.01; done", self.shared("go").display());
+        let mut all = vec![self.machine.start(1, sh(&waits), limit)];
+        for (number, job) in (2..).zip(jobs) {
+            let (task, behind) = (task(number), all.last().copied());
+            let (brief, stop_at) = (brief(job), Time::ZERO + limit);
+            self.machine.asks(Action::Start { task, brief, stop_at, short: true, behind });
+            all.push(task);
+        }
+        all
+    }
+
+    fn go(&self) {
+        fs::write(self.shared("go"), "").unwrap();
+    }
+
+    /// One of many that are alike, and do what the first of these says that is for their number.
+    fn alike(&self, what: &[(u8, &str)]) -> Job {
+        let cases: String = what.iter().map(|(number, what)| format!("{number:02x}*) {what} ;;\n")).collect();
+        sh(&format!(
+            "echo $SHOAL_JOB_ID >> {story}; echo $PPID; case $SHOAL_JOB_ID in\n{cases}esac",
+            story = self.shared("story").display()
+        ))
+    }
+
+    /// The tasks that have run, in the order of their beginnings.
+    fn story(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.shared("story")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// In which carriage a task was.
+    fn carriage(&self, task: Task) -> i32 {
+        let text = self.machine.text(task, "stdout");
+        let carriage = text.lines().next().unwrap_or_default().parse().unwrap();
+        assert_eq!(carriage != self.machine.supervisor().as_raw(), shares(), "it rode, if it could");
+        carriage
+    }
+
+    fn is_tidy(&self) -> bool {
+        let entries = fs::read_dir(self.machine.home().join("tasks")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        !names.into_iter().any(|name| name.ends_with(".ride") || name.ends_with(".tmp"))
+    }
+
+    fn ends_tidily(&mut self) {
+        wait_until("nothing is left of carriages", || self.is_tidy());
+        self.machine.runs_quickly();
+    }
+}
+
+fn names(tasks: &[Task]) -> Vec<String> {
+    tasks.iter().map(|task| task.job.to_string()).collect()
+}
+
+/// Whether tasks can be users of their own: without, each has a cell to itself.
+fn shares() -> bool {
+    geteuid().is_root()
+}
+
+#[test]
+fn quick_tasks_in_cells_share_one_and_each_has_a_folder_outputs_and_an_end_of_its_own() {
+    let mut scene = Scene::new();
+    let job = scene.alike(&[(3, "exit 3"), (4, "echo oops >&2; kill -TERM $$"), (5, "pwd; ls ..")]);
+    let all = scene.line((2..=60).map(|_| job.clone()), HOUR);
+    scene.go();
+    for (number, &task) in (1..).zip(&all) {
+        let exit = match number {
+            3 => Exit::Code(3),
+            4 => Exit::Signal(15),
+            _ => Exit::Code(0),
+        };
+        let ended = scene.machine.hears();
+        assert_eq!((ended.task, ended.exit), (task, exit));
+        assert!(ended.usage.wall > Span::ZERO && ended.usage.wall < Span::from_secs(30));
+    }
+    assert_eq!(scene.story(), names(&all[1..]));
+    assert_eq!(scene.machine.text(all[3], "stderr"), "oops\n");
+    let carriages: BTreeSet<i32> = all[1..].iter().map(|&task| scene.carriage(task)).collect();
+    assert!(carriages.len() < 10, "{carriages:?}");
+    let own = scene.machine.file(all[4], "stdout").parent().unwrap().to_owned();
+    let text = scene.machine.text(all[4], "stdout");
+    let name = own.file_name().unwrap().to_str().unwrap();
+    assert_eq!(text.lines().skip(1).collect::<Vec<_>>(), [own.to_str().unwrap(), name], "and nobody else's");
+    assert!(fs::symlink_metadata(own).unwrap().is_dir());
+    scene.ends_tidily();
+}
+
+#[test]
+fn scripts_and_programs_that_are_missing_ride_like_any_other() {
+    let mut scene = Scene::new();
+    let script = Work::Script("#!/bin/sh -e\ntest -x /bin/sh && cat script; echo $0\n".into());
+    let script = Job { work: script, ..Job::command(["none"]) };
+    for (round, (job, code)) in
+        [(script, 0), (Job::command(["no-such-program"]), 127), (Job::command(["./none"]), 127)]
+            .into_iter()
+            .enumerate()
+    {
+        let all = scene.line((0..6).map(|_| job.clone()), HOUR);
+        scene.go();
+        assert_eq!(scene.machine.hears_of(all[0]), Exit::Code(0));
+        for &task in &all[1..] {
+            assert_eq!(scene.machine.hears_of(task), Exit::Code(code), "round {round}");
+            let (stdout, stderr) = (scene.machine.text(task, "stdout"), scene.machine.text(task, "stderr"));
+            assert_eq!(stderr.contains("cannot run"), code == 127, "{stderr}");
+            assert_eq!(stdout.ends_with("/script\n"), code == 0, "{stdout}");
+        }
+        scene.ends_tidily();
+        scene = Scene::new();
+    }
+}
+
+#[test]
+fn slow_one_can_be_read_while_it_runs_and_the_rest_waits_for_it() {
+    let mut scene = Scene::new();
+    let slow = format!(
+        "head -c 100000 /dev/zero; until [ -e {} ]; do sleep 0.01; done; ls -d $PWD; exit 7",
+        scene.shared("slow").display()
+    );
+    let job = scene.alike(&[(4, slow.as_str())]);
+    let all = scene.line((2..=8).map(|_| job.clone()), HOUR);
+    scene.go();
+    for &task in &all[..3] {
+        assert_eq!(scene.machine.hears_of(task), Exit::Code(0));
+    }
+    wait_until("its output is there, and cut", || {
+        fs::metadata(scene.machine.file(all[3], "stdout")).is_ok_and(|facts| facts.len() == 4096)
+    });
+    // One whose turn has not come is taken out, and never runs.
+    scene.machine.asks(Action::Stop(all[5]));
+    assert_eq!(scene.machine.hears_of(all[5]), Exit::Stopped);
+    fs::write(scene.shared("slow"), "").unwrap();
+    let ended = scene.machine.hears();
+    assert_eq!((ended.task, ended.exit), (all[3], Exit::Code(7)));
+    assert!(ended.stdout_dropped > 0);
+    assert!(fs::symlink_metadata(scene.machine.file(all[3], "")).unwrap().is_dir(), "it is where it belongs");
+    for &task in [&all[4], &all[6], &all[7]] {
+        assert_eq!(scene.machine.hears_of(task), Exit::Code(0));
+    }
+    assert_eq!(scene.story(), names(&[&all[1..5], &all[6..]].concat()));
+    scene.ends_tidily();
+}
+
+#[test]
+fn one_that_is_stopped_in_its_turn_ends_whether_it_heeds_that_or_not() {
+    let mut scene = Scene::new();
+    let begun = scene.shared("begun").display().to_string();
+    let polite = format!("echo $$ > {begun}; trap 'echo bye; exit 0' TERM; sleep 600 & wait");
+    let stubborn = format!("echo $$ > {begun}; trap '' TERM; while :; do sleep 0.01; done");
+    let job = scene.alike(&[(3, polite.as_str()), (5, stubborn.as_str())]);
+    let all = scene.line((2..=6).map(|_| job.clone()), HOUR);
+    scene.go();
+    for (number, &task) in (1..).zip(&all) {
+        if [3, 5].contains(&number) {
+            wait_until("it begins", || fs::read_to_string(&begun).is_ok_and(|text| text.ends_with('\n')));
+            let pid = fs::read_to_string(&begun).unwrap().trim().parse().unwrap();
+            scene.machine.asks(Action::Stop(task));
+            let ended = scene.machine.hears();
+            assert_eq!((ended.task, ended.exit), (task, Exit::Stopped));
+            assert!(!lives(nix::unistd::Pid::from_raw(pid)));
+            assert_eq!(scene.machine.text(task, "stdout").contains("bye"), number == 3);
+            if number == 5 {
+                let used = ended.usage.user + ended.usage.system;
+                assert!(used > Span::ZERO, "what it took is known, though it was killed: {:?}", ended.usage);
+            }
+            fs::remove_file(&begun).unwrap();
+        } else {
+            assert_eq!(scene.machine.hears_of(task), Exit::Code(0));
+        }
+    }
+    scene.ends_tidily();
+}
+
+#[test]
+fn what_one_leaves_is_not_there_for_the_next_and_what_is_clean_goes_on() {
+    // What leaves something, and what finds it.
+    let traces = [
+        ("echo x > /tmp/left", "ls -A /tmp"),
+        ("echo x > /var/tmp/left", "ls -A /tmp"),
+        ("echo x > /dev/shm/left", "ls -A /dev/shm"),
+        ("touch /dev/mqueue/left", "ls -A /dev/mqueue"),
+        ("ipcmk -M 4096 > /dev/null", "tail -n +2 /proc/sysvipc/shm"),
+        ("ipcmk -S 1 > /dev/null", "tail -n +2 /proc/sysvipc/sem"),
+        ("ipcmk -Q > /dev/null", "tail -n +2 /proc/sysvipc/msg"),
+        ("echo x > left; cd ..; echo x > left || true", "ls"),
+    ];
+    for (leaves, finds) in traces {
+        let mut scene = Scene::new();
+        let job = scene.alike(&[(3, leaves), (4, finds)]);
+        let all = scene.line((2..=6).map(|_| job.clone()), HOUR);
+        scene.go();
+        for &task in &all {
+            let ended = scene.machine.hears();
+            assert_eq!((ended.task, ended.exit), (task, Exit::Code(0)), "{leaves}: {:?}", ended.reason);
+        }
+        // Their folders lie beneath `/tmp` here, which is therefore there.
+        let found = scene.machine.text(all[3], "stdout");
+        let found: Vec<_> = found.lines().skip(1).filter(|line| !line.starts_with(".tmp")).collect();
+        let own = ["hostfile", "stderr", "stdout"];
+        assert!(found.is_empty() || found == own, "{leaves}: {found:?}");
+        if shares() && found.is_empty() {
+            assert_eq!(scene.carriage(all[1]), scene.carriage(all[2]));
+            assert_ne!(scene.carriage(all[2]), scene.carriage(all[3]), "{leaves}");
+            assert_eq!(scene.carriage(all[3]), scene.carriage(all[4]));
+        }
+        scene.ends_tidily();
+    }
+}
+
+#[test]
+fn process_that_is_left_is_killed_before_the_next_begins() {
+    let mut scene = Scene::new();
+    let pid = scene.shared("pid").display().to_string();
+    let leaves = format!(
+        "setsid sh -c 'echo $$ > {pid}; sleep 600' & until [ -s {pid} ]; do sleep 0.01; done; exit 3"
+    );
+    let quiet = "sleep 600 & exit 4";
+    let job = scene.alike(&[(3, leaves.as_str()), (5, quiet)]);
+    let all = scene.line((2..=7).map(|_| job.clone()), HOUR);
+    scene.go();
+    for (number, &task) in (1..).zip(&all) {
+        let code = match number {
+            3 => 3,
+            5 => 4,
+            _ => 0,
+        };
+        assert_eq!(scene.machine.hears_of(task), Exit::Code(code));
+        if number == 3 {
+            let pid = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+            assert!(!lives(nix::unistd::Pid::from_raw(pid)));
+        }
+    }
+    scene.ends_tidily();
+}
+
+#[test]
+fn task_cannot_look_into_its_carriage_nor_change_what_its_folder_lies_in() {
+    if !shares() {
+        return;
+    }
+    let mut scene = Scene::new();
+    let spy = "cat /proc/$PPID/environ && exit 1; cat /proc/$PPID/mem && exit 2; ls /proc/$PPID/fd && exit 3
+               touch ../left && exit 4; mkdir ../left && exit 5; mv $PWD ../other && exit 6; rmdir $PWD && exit 7
+               chmod 777 .. && exit 8; id -u; grep CapEff /proc/$PPID/status";
+    let job = scene.alike(&[(3, spy)]);
+    let all = scene.line((2..=5).map(|_| job.clone()), HOUR);
+    scene.go();
+    for &task in &all {
+        let ended = scene.machine.hears();
+        assert_eq!((ended.task, ended.exit), (task, Exit::Code(0)));
+    }
+    let text = scene.machine.text(all[2], "stdout");
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(scene.carriage(all[1]), scene.carriage(all[2]), "it rode");
+    assert!(lines[1].parse::<u32>().unwrap() >= 0x7000_0000, "{text}");
+    assert!(lines[2].ends_with("\t0000000000000000"), "its carriage has no rights either: {text}");
+    scene.ends_tidily();
+}
+
+#[test]
+fn task_that_kills_or_halts_its_carriage_harms_itself_alone() {
+    if !shares() {
+        return;
+    }
+    let mut scene = Scene::new();
+    let halts = "kill -STOP $PPID; sleep 600";
+    let job = scene.alike(&[(3, "kill -KILL $PPID; sleep 600"), (5, halts)]);
+    let all = scene.line((2..=7).map(|_| job.clone()), HOUR);
+    scene.go();
+    for (number, &task) in (1..).zip(&all) {
+        if number == 5 {
+            wait_until("it begins", || scene.story().len() == 4);
+            scene.machine.asks(Action::Stop(task));
+        }
+        let exit = match number {
+            3 => Exit::Signal(9),
+            5 => Exit::Stopped,
+            _ => Exit::Code(0),
+        };
+        assert_eq!(scene.machine.hears_of(task), exit);
+    }
+    scene.ends_tidily();
+}
+
+#[test]
+fn slow_one_that_takes_too_much_disk_is_killed_and_the_next_begins() {
+    let mut scene = Scene::with(Walls { disk: Some(1 << 20), ..Walls::default() });
+    let hog = "for i in 1 2 3 4 5 6 7 8; do head -c 200000 /dev/zero > /tmp/$i; done; sleep 600";
+    let job = scene.alike(&[(3, hog)]);
+    let all = scene.line((2..=4).map(|_| job.clone()), HOUR);
+    scene.go();
+    assert_eq!(scene.machine.hears_of(all[0]), Exit::Code(0));
+    assert_eq!(scene.machine.hears_of(all[1]), Exit::Code(0));
+    let ended = scene.machine.hears();
+    assert_eq!((ended.task, ended.exit), (all[2], Exit::Signal(9)));
+    assert!(ended.reason.unwrap().contains("of disk"));
+    assert_eq!(scene.machine.hears_of(all[3]), Exit::Code(0));
+    scene.ends_tidily();
+}
+
+#[test]
+fn memory_beyond_what_was_asked_for_ends_one_and_says_so() {
+    let mut scene = Scene::new();
+    let hog = "head -c 80000000 /dev/zero | tail";
+    let mut job = scene.alike(&[(3, hog)]);
+    job.resources.memory = Size::from_mib(32);
+    let all = scene.line((2..=5).map(|_| job.clone()), HOUR);
+    scene.go();
+    for &task in &all {
+        let ended = scene.machine.hears();
+        assert_eq!(ended.task, task);
+        if task != all[2] {
+            assert_eq!(ended.exit, Exit::Code(0), "{:?}", ended.reason);
+        }
+    }
+    scene.ends_tidily();
+}
+
+#[test]
+fn ride_goes_on_without_its_daemon_and_ends_with_its_supervisor() {
+    let mut scene = Scene::new();
+    let job = scene.alike(&[(20, "echo written; sleep 600")]);
+    let all = scene.line((2..=30).map(|_| job.clone()), HOUR);
+    scene.machine.hears_nothing_for(Duration::from_millis(20));
+    scene.machine.kill_daemon();
+    scene.go();
+    wait_until("the slow one has begun", || scene.story().len() == 19);
+    scene.machine.boot();
+    for &task in &all {
+        scene.machine.asks(Action::Adopt(task));
+    }
+    let mut ended: Vec<Task> = all[..19].iter().map(|_| scene.machine.hears().task).collect();
+    ended.sort_unstable();
+    assert_eq!(ended, all[..19]);
+    let text = || fs::read_to_string(scene.machine.file(all[19], "stdout")).unwrap_or_default();
+    wait_until("its output can be read", || text().contains("written"));
+    scene.machine.end_supervisor();
+    scene.machine.boot();
+    scene.machine.asks(Action::Adopt(all[19]));
+    assert_eq!(scene.machine.hears_of(all[19]), Exit::Lost);
+    assert!(fs::symlink_metadata(scene.machine.file(all[19], "")).unwrap().is_dir());
+    assert!(scene.machine.text(all[19], "stdout").contains("written"));
+    scene.ends_tidily();
+}
+
+#[test]
+fn whenever_tasks_are_stopped_each_has_one_end_and_the_others_run_in_their_order() {
+    for round in 0..20_u64 {
+        let mut scene = Scene::new();
+        let job = scene.alike(&[]);
+        let all = scene.line((2..=12).map(|_| job.clone()), HOUR);
+        scene.go();
+        std::thread::sleep(Duration::from_micros(round * 1_500));
+        for &task in all[4..].iter().step_by(2) {
+            scene.machine.asks(Action::Stop(task));
+        }
+        let mut ran = Vec::new();
+        let mut ended: Vec<Task> = Vec::new();
+        for _ in &all {
+            let one = scene.machine.hears();
+            ended.push(one.task);
+            match one.exit {
+                Exit::Code(0) if one.task == all[0] => {}
+                Exit::Code(_) => ran.push(one.task),
+                exit => assert_eq!(exit, Exit::Stopped, "round {round}: {:?}", one.reason),
+            }
+        }
+        ended.sort_unstable();
+        assert_eq!(ended, all, "round {round}");
+        let story = scene.story();
+        // One that was stopped while it ran may have noted it.
+        let told: Vec<String> = story.iter().filter(|name| names(&ran).contains(name)).cloned().collect();
+        assert_eq!(told, names(&ran), "round {round}");
+        assert!(story.is_sorted(), "{story:?}");
+        assert!(ran.iter().all(|&task| Path::is_dir(&scene.machine.file(task, ""))));
+        scene.ends_tidily();
+    }
+}
