@@ -7,7 +7,7 @@
 //! tasks/JOB-EPOCH-RANK/         the working folder of one attempt, with its stdout and stderr
 //!       JOB-EPOCH-RANK.in/      what is to be in it from the start, until it starts
 //!       JOB-EPOCH-RANK.tmp/     what a task in a cell finds as /tmp, until it ends
-//!       JOB-EPOCH-RANK.ride/    of a carriage, until it ends: work/ with the folder of the task that rides, and tmp/
+//!       NUMBER.ride/            of a carriage, until it ends: work/ with the folder of the task that rides, and tmp/
 //! ```
 //!
 //! No folder for each job: to make one takes a file system as long as a twentieth of a job that does nothing. There was
@@ -70,24 +70,24 @@ impl Layout {
         of_task(&self.home, task, ".tmp")
     }
 
-    /// The folder of a carriage, by who was the first to have a seat in it.
-    pub fn carriage(&self, seat: Task) -> PathBuf {
-        of_task(&self.home, seat, CARRIAGE)
+    /// The folder of a carriage, by the number of its ride.
+    pub fn carriage(&self, ride: u64) -> PathBuf {
+        self.tasks().join(format!("{ride}{CARRIAGE}"))
     }
 
     /// What the tasks that ride there find as `/tmp`.
-    pub fn carriage_temporary(&self, seat: Task) -> PathBuf {
-        self.carriage(seat).join("tmp")
+    pub fn carriage_temporary(&self, ride: u64) -> PathBuf {
+        self.carriage(ride).join("tmp")
     }
 
     /// What holds the working folder of the one that rides there, and is seen by it as what holds those of all.
-    pub fn carriage_work(&self, seat: Task) -> PathBuf {
-        self.carriage(seat).join("work")
+    pub fn carriage_work(&self, ride: u64) -> PathBuf {
+        self.carriage(ride).join("work")
     }
 
     /// The working folder of a task while it rides there.
-    pub fn riding(&self, seat: Task, task: Task) -> PathBuf {
-        self.carriage_work(seat).join(name_of(task, ""))
+    pub fn riding(&self, ride: u64, task: Task) -> PathBuf {
+        self.carriage_work(ride).join(name_of(task, ""))
     }
 
     /// Where earlier versions had the working folder of one attempt, and the folder of its job.

@@ -15,6 +15,7 @@ use shoal_protocols::node::Task;
 use super::super::layout::Layout;
 use super::super::words::Order;
 use super::grants::Grant;
+use super::rides::Number;
 use super::rubbish;
 use crate::cell::{self, Cell, Failure, SECRETS};
 
@@ -52,10 +53,10 @@ pub(super) fn cell_of(
 }
 
 /// The cell of a carriage for tasks like this one, whose folders are there.
-pub(super) fn carriage_of(order: &Order, grant: &Grant, layout: &Layout, seat: Task) -> Cell {
+pub(super) fn carriage_of(order: &Order, grant: &Grant, layout: &Layout, ride: Number) -> Cell {
     let mut cell = Cell {
-        work: layout.carriage_work(seat),
-        temporary: layout.carriage_temporary(seat),
+        work: layout.carriage_work(ride),
+        temporary: layout.carriage_temporary(ride),
         place: Some(layout.tasks()),
         ..walls_of(order, grant, layout)
     };

@@ -1,7 +1,7 @@
 //! A control group for each task: what it may have of the machine, and all of it ended at once.
 //!
 //! ```text
-//! the supervisor's own group / shoal-HASH of the folder / JOB-EPOCH-RANK
+//! the supervisor's own group / shoal-HASH of the folder / JOB-EPOCH-RANK, or ride-NUMBER of those in one carriage
 //! ```
 //!
 //! In the tree of the second version where there is one, for its `cgroup.kill`; memory is capped there if its controller
@@ -20,7 +20,17 @@ use shoal_model::Size;
 use shoal_protocols::node::Task;
 
 use super::super::words::Keep;
+use super::rides::Number;
 use crate::machine::cgroup::{Group, Groups as Found};
+
+/// Whom a group is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// One task.
+    Task(Task),
+    /// Those that ride in one carriage.
+    Ride(Number),
+}
 
 /// Where groups of tasks go.
 #[derive(Clone, Debug)]
@@ -63,10 +73,10 @@ impl Groups {
     }
 
     /// Makes the groups of a task; says whether there are any.
-    pub fn make(&self, task: Task, keep: Keep, memory: Size) -> io::Result<bool> {
+    pub fn make(&self, whose: Whose, keep: Keep, memory: Size) -> io::Result<bool> {
         let mut made = false;
         if let Some(parent) = self.unified.as_ref().filter(|_| keep.grouped) {
-            fs::create_dir_all(folder(parent, task))?;
+            fs::create_dir_all(folder(parent, whose))?;
             made = true;
         }
         if let Some(Memory { parent, limit, .. }) = &self.memory
@@ -76,7 +86,7 @@ impl Groups {
             if *limit == "memory.max" {
                 pass_on_memory(parent)?;
             }
-            let folder = folder(parent, task);
+            let folder = folder(parent, whose);
             fs::create_dir_all(&folder)?;
             fs::write(folder.join(limit), memory.as_bytes().to_string())?;
             made = true;
@@ -85,16 +95,16 @@ impl Groups {
     }
 
     /// Puts a process, which has forked none yet, into the groups of a task.
-    pub fn enter(&self, task: Task, process: Pid) -> io::Result<()> {
+    pub fn enter(&self, whose: Whose, process: Pid) -> io::Result<()> {
         let enter = |folder: PathBuf| fs::write(folder.join("cgroup.procs"), process.to_string());
-        self.made(task).into_iter().try_for_each(enter)
+        self.made(whose).into_iter().try_for_each(enter)
     }
 
     /// Kills all that is in the group of a task, where the system can.
-    pub fn kill(&self, task: Task) {
+    pub fn kill(&self, whose: Whose) {
         if let Some(parent) = &self.unified {
             // Older systems have no such file, and then every process is killed by its number.
-            let kill = folder(parent, task).join("cgroup.kill");
+            let kill = folder(parent, whose).join("cgroup.kill");
             if kill.exists() {
                 let _ = fs::write(kill, "1");
             }
@@ -102,16 +112,16 @@ impl Groups {
     }
 
     /// Whether the system has killed processes of a task because they used too much memory.
-    pub fn ran_out(&self, task: Task) -> bool {
+    pub fn ran_out(&self, whose: Whose) -> bool {
         let Some(Memory { parent, events, .. }) = &self.memory else { return false };
-        let text = fs::read_to_string(folder(parent, task).join(events)).unwrap_or_default();
+        let text = fs::read_to_string(folder(parent, whose).join(events)).unwrap_or_default();
         let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
         count.and_then(|count| count.trim().parse::<u64>().ok()).is_some_and(|count| count > 0)
     }
 
     /// Removes the groups of a task of which nothing is left; says whether they are gone.
-    pub fn remove(&self, task: Task) -> bool {
-        self.folders(task).fold(true, |gone, folder| gone & removed(&folder))
+    pub fn remove(&self, whose: Whose) -> bool {
+        self.folders(whose).fold(true, |gone, folder| gone & removed(&folder))
     }
 
     /// Removes whatever is empty.
@@ -130,19 +140,22 @@ impl Groups {
     }
 
     /// The groups that were made for a task.
-    pub fn made(&self, task: Task) -> Vec<PathBuf> {
-        self.folders(task).filter(|folder| folder.exists()).collect()
+    pub fn made(&self, whose: Whose) -> Vec<PathBuf> {
+        self.folders(whose).filter(|folder| folder.exists()).collect()
     }
 
-    fn folders(&self, task: Task) -> impl Iterator<Item = PathBuf> {
-        let mut folders: Vec<PathBuf> = self.parents().map(|parent| folder(parent, task)).collect();
+    fn folders(&self, whose: Whose) -> impl Iterator<Item = PathBuf> {
+        let mut folders: Vec<PathBuf> = self.parents().map(|parent| folder(parent, whose)).collect();
         folders.dedup();
         folders.into_iter()
     }
 }
 
-fn folder(parent: &Path, task: Task) -> PathBuf {
-    parent.join(format!("{}-{}-{}", task.job, task.epoch.0, task.rank.0))
+fn folder(parent: &Path, whose: Whose) -> PathBuf {
+    match whose {
+        Whose::Task(Task { job, epoch, rank }) => parent.join(format!("{job}-{}-{}", epoch.0, rank.0)),
+        Whose::Ride(ride) => parent.join(format!("ride-{ride}")),
+    }
 }
 
 /// Lets the groups within one limit memory.
@@ -169,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    const TASK: Task = Task { job: JobId([7; 16]), epoch: Epoch(2), rank: Rank(1) };
+    const TASK: Whose = Whose::Task(Task { job: JobId([7; 16]), epoch: Epoch(2), rank: Rank(1) });
     const ALL: Keep = Keep { pinned: false, grouped: true, capped: true };
 
     fn file(root: &Path, name: &str, text: &str) {

@@ -28,7 +28,7 @@ use shoal_protocols::node::{Exit, Task, Usage};
 use super::super::layout::Layout;
 use super::super::words::{Answer, Ended, Order, Request};
 use super::grants::{Grant, Grants};
-use super::groups::Groups;
+use super::groups::{Groups, Whose};
 use super::ledger::Ledger;
 use super::lines::{Lines, Waiting};
 use super::reaper::{self, Reaper};
@@ -61,8 +61,8 @@ pub(super) struct Keeper {
     grants: Grants,
     control_groups: Arc<Groups>,
     survey: Sender<survey::Word>,
-    /// Tasks that are over and whose control groups could not be removed yet.
-    left: Vec<Task>,
+    /// Control groups that could not be removed yet.
+    left: Vec<Whose>,
     daemons: BTreeMap<u64, bounded::Sender<Answer>>,
     tasks: BTreeMap<Task, Running>,
     /// Orders that wait for others to end, and who is told of them.
@@ -84,8 +84,8 @@ pub(super) struct Keeper {
     alarms: BTreeSet<(Instant, Task)>,
     /// To be forked once the ledger is written.
     starts: Vec<(Order, Grant)>,
-    /// Rides that begin then, with the seat of those in a carriage.
-    go: Vec<(Number, Option<Task>)>,
+    /// Rides that begin then, and whether in a carriage.
+    go: Vec<(Number, bool)>,
     /// To be told then.
     news: Vec<(u64, Ended)>,
     /// Says how old an end is.
@@ -114,8 +114,8 @@ struct Running {
     memory: Size,
     /// Whether it is in a cell.
     confined: bool,
-    /// Whose seat it has in a carriage, if it is in one, which is its leader then.
-    seat: Option<Task>,
+    /// The ride that was its, if it is in a carriage, which is its leader then.
+    carriage: Option<Number>,
     /// What is to be said to it again, for nobody has heard it.
     unheard: Option<Signal>,
     /// The bytes that it may have on disk, and whether it had more.
@@ -151,7 +151,7 @@ impl Running {
             grouped: order.is_grouped(),
             memory: order.memory,
             confined: order.is_confined(),
-            seat: None,
+            carriage: None,
             unheard: None,
             disk: order.walls.as_ref().and_then(|walls| walls.disk),
             full: false,
@@ -160,14 +160,14 @@ impl Running {
         }
     }
 
-    /// Whose name its control groups bear.
-    fn groups_of(&self, task: Task) -> Task {
-        self.seat.unwrap_or(task)
+    /// Its control groups, or those that it shares with who rode before it.
+    fn groups(&self, task: Task) -> Whose {
+        self.carriage.map_or(Whose::Task(task), Whose::Ride)
     }
 
     /// Sends a signal to the process group of a task whose leader lives.
     fn signal(&mut self, signal: Signal) {
-        match (&self.stage, self.seat) {
+        match (&self.stage, self.carriage) {
             (&Stage::Led(leader), None) => drop(killpg(leader, signal)),
             // One that was let in and has not begun hears nothing.
             (&Stage::Led(carriage), Some(_)) => {
@@ -417,7 +417,7 @@ impl Keeper {
         let Some(running) = self.tasks.get_mut(&task) else { return };
         let is_first = !std::mem::replace(&mut running.no_mercy, true);
         running.signal(Signal::SIGKILL);
-        if let (Stage::Led(carriage), Some(_), true) = (&running.stage, running.seat, is_first) {
+        if let (Stage::Led(carriage), Some(_), true) = (&running.stage, running.carriage, is_first) {
             // It says what the task has taken, if it is let.
             let _ = kill(*carriage, Signal::SIGCONT);
             let alarm = Instant::now() + LAST_WORD;
@@ -427,11 +427,11 @@ impl Keeper {
             self.alarms.insert((alarm, task));
             return;
         }
-        if let (Stage::Led(carriage), Some(_)) = (&running.stage, running.seat) {
+        if let (Stage::Led(carriage), Some(_)) = (&running.stage, running.carriage) {
             let _ = kill(*carriage, Signal::SIGKILL);
         }
         if running.grouped {
-            self.control_groups.kill(running.groups_of(task));
+            self.control_groups.kill(running.groups(task));
         }
     }
 
@@ -475,12 +475,12 @@ impl Keeper {
 
     /// Has one looked after that is not trusted, now that its folders are there.
     fn begins(&self, task: Task, running: &Running) {
-        if let Some(seat) = running.seat {
-            carriage::show(&self.layout, seat, task);
+        if let Some(ride) = running.carriage {
+            carriage::show(&self.layout, ride, task);
         }
         if let Some(most) = running.disk {
-            let folders = match running.seat {
-                Some(seat) => [self.layout.riding(seat, task), self.layout.carriage_temporary(seat)],
+            let folders = match running.carriage {
+                Some(ride) => [self.layout.riding(ride, task), self.layout.carriage_temporary(ride)],
                 None => [self.layout.attempt(task), self.layout.temporary(task)],
             };
             // The thread lives as long as this.
@@ -533,11 +533,11 @@ impl Keeper {
             // While the leader is not reaped, the number of its group is nobody else's.
             let _ = killpg(pid, Signal::SIGKILL);
             if running.grouped {
-                self.control_groups.kill(running.groups_of(task));
+                self.control_groups.kill(running.groups(task));
             }
         }
         let (exit, usage) = reaper::reap(pid, running.since);
-        let (exit, usage) = running.seat.and_then(|_| self.rides.told(pid)).unwrap_or((exit, usage));
+        let (exit, usage) = running.carriage.and_then(|_| self.rides.told(pid)).unwrap_or((exit, usage));
         running.stage = Stage::Leaderless(running.cause.unwrap_or(exit), usage);
     }
 
@@ -595,11 +595,11 @@ impl Keeper {
             self.groups.remove(&group);
         }
         self.grants.give_back(task);
-        if let Some(seat) = running.seat {
-            carriage::alight(&self.layout, seat, task);
+        if let Some(ride) = running.carriage {
+            carriage::alight(&self.layout, ride, task);
         }
         if running.grouped {
-            let groups = running.groups_of(task);
+            let groups = running.groups(task);
             if ended.exit == Exit::Signal(Signal::SIGKILL as i32) && self.control_groups.ran_out(groups) {
                 let most = About::Up(running.memory);
                 ended.reason =
@@ -618,7 +618,7 @@ impl Keeper {
                 ended.reason =
                     Some(format!("it was killed: it took more than the {most} of disk that it has"));
             }
-            self.spawner.clear(task, running.seat);
+            self.spawner.clear(task, running.carriage);
         }
         output::finish(&self.layout.attempt(task), running.output_max, &mut running.dropped);
         [ended.stdout_dropped, ended.stderr_dropped] = running.dropped;
@@ -655,7 +655,7 @@ impl Keeper {
         while let Some(task) = self.ledger.outdated(now) {
             self.spawner.remove(task);
         }
-        self.left.retain(|&task| !self.control_groups.remove(task));
+        self.left.retain(|&groups| !self.control_groups.remove(groups));
         Ok(())
     }
 }

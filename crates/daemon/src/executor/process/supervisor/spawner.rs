@@ -29,7 +29,7 @@ use shoal_protocols::node::{Exit, Task};
 use super::super::layout::Layout;
 use super::super::words::Order;
 use super::grants::Grant;
-use super::groups::Groups;
+use super::groups::{Groups, Whose};
 use super::rides::{Forked, Number, Rides, Then};
 use super::{Event, STACK, carriage, confine, output, reaper, rubbish, system};
 use crate::cell::{self, Cell, Failure};
@@ -79,8 +79,8 @@ pub(super) struct Failed {
 
 enum Errand {
     Start(Box<(Order, Grant)>),
-    /// Remove what is left of the cell of a task that has ended, or of the carriage in which it had this seat.
-    Clear(Task, Option<Task>),
+    /// Remove what is left of the cell of a task that has ended, or of its carriage.
+    Clear(Task, Option<Number>),
     /// Remove the folder of a task that is forgotten.
     Remove(Task),
 }
@@ -155,15 +155,14 @@ impl Spawner {
         let _ = self.errands.send(Errand::Start(Box::new((order, grant))));
     }
 
-    /// Has a thread of its own go through a ride, in a carriage if there is to be one for this seat; false if there can be
-    /// none.
-    pub fn ride(&self, ride: Number, carriage: Option<Task>) -> bool {
+    /// Has a thread of its own go through a ride, in a carriage or without; false if there can be none.
+    pub fn ride(&self, ride: Number, carriage: bool) -> bool {
         let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
         self.shared.riding.fetch_add(1, Ordering::SeqCst);
         let thread = thread::Builder::new().name("ride".to_owned()).stack_size(STACK).spawn(move || {
             match carriage {
-                Some(seat) => shared.ride_in_carriage(ride, seat, &events),
-                None => shared.ride(ride, &events),
+                true => shared.ride_in_carriage(ride, &events),
+                false => shared.ride(ride, &events),
             }
             shared.riding.fetch_sub(1, Ordering::SeqCst);
         });
@@ -178,9 +177,9 @@ impl Spawner {
         self.shared.riding.load(Ordering::SeqCst) < RIDES_MAX
     }
 
-    /// Has what is left of the cell of a task removed, or of the carriage in which it had this seat.
-    pub fn clear(&self, task: Task, seat: Option<Task>) {
-        let _ = self.errands.send(Errand::Clear(task, seat));
+    /// Has what is left of the cell of a task removed, or of its carriage.
+    pub fn clear(&self, task: Task, carriage: Option<Number>) {
+        let _ = self.errands.send(Errand::Clear(task, carriage));
     }
 
     /// Has the folder of a task removed; it is among [`Spawner::take_removed`] later.
@@ -216,7 +215,7 @@ impl Shared {
                         return;
                     }
                 }
-                Ok(Errand::Clear(_, Some(seat))) => carriage::dismantle(&self.layout, seat),
+                Ok(Errand::Clear(_, Some(ride))) => carriage::dismantle(&self.layout, ride),
                 Ok(Errand::Clear(task, None)) => confine::clear(&self.layout, task),
                 Ok(Errand::Remove(task)) => {
                     confine::clear(&self.layout, task);
@@ -302,11 +301,11 @@ impl Shared {
             drop(command);
             if cell.open {
                 // It waits to be told what to run: nothing of the task is outside of its groups for a moment.
-                if let Err(error) = self.groups.enter(order.task, leader) {
+                if let Err(error) = self.groups.enter(Whose::Task(order.task), leader) {
                     eprintln!("a task of job {} is in no control group: {error}", order.task.job);
                 }
             } else if grouped {
-                cell.groups = self.groups.made(order.task);
+                cell.groups = self.groups.made(Whose::Task(order.task));
             }
             confine::settle(&mut child, &line, &cell)
                 .map_err(|failure| unsettled(&folder, &cell.argv, failure))?;
@@ -326,7 +325,7 @@ impl Shared {
         }
         let Program { path: program, argv, variables } = self.program(order, grant, &folder, seen)?;
 
-        let grouped = order.is_grouped() && self.make_groups(order, order.task)?;
+        let grouped = order.is_grouped() && self.make_groups(order, Whose::Task(order.task))?;
         let (mut command, cell) = if order.is_confined() || grouped {
             let wrong = |error| not_started("make a cell in", &folder, &error);
             let (mut command, line) = confine::command().map_err(wrong)?;
@@ -456,10 +455,10 @@ impl Shared {
         ]
     }
 
-    /// Makes the control groups of a task, by who has its seat; says whether there are any. Of one that is trusted, what
-    /// cannot be made is done without.
-    fn make_groups(&self, order: &Order, seat: Task) -> Result<bool, Failed> {
-        let made = self.groups.make(seat, order.keep.unwrap_or_default(), order.memory);
+    /// Makes control groups for a task; says whether there are any. Of one that is trusted, what cannot be made is done
+    /// without.
+    fn make_groups(&self, order: &Order, whose: Whose) -> Result<bool, Failed> {
+        let made = self.groups.make(whose, order.keep.unwrap_or_default(), order.memory);
         made.or_else(|error| {
             let reason = format!("cannot make its control group: {error}");
             if order.is_confined() {

@@ -6,8 +6,8 @@
 //!   ◀────────── Rode ──   how it ended, and whether anything of it is left
 //!
 //! outside                               inside
-//! tasks/SEAT.ride/work/TASK  ═══════▶  tasks/TASK     its working folder, where it always lies
-//! tasks/SEAT.ride/tmp        ═══════▶  /tmp, /var/tmp
+//! tasks/RIDE.ride/work/TASK  ═══════▶  tasks/TASK     its working folder, where it always lies
+//! tasks/RIDE.ride/tmp        ═══════▶  /tmp, /var/tmp
 //! ```
 //!
 //! To put up walls and to take them down takes several times as long as a task that does nothing. Those of an array are
@@ -39,6 +39,7 @@ use nix::unistd::Pid;
 use shoal_protocols::node::{Exit, Task, Usage};
 
 use super::super::layout::{CARRIAGE, Layout};
+use super::rides::Number;
 use super::{confine, output, reaper, rubbish, system};
 use crate::cell::{Cell, Failure, cbor};
 
@@ -147,14 +148,14 @@ impl Carriage {
 }
 
 /// Makes the working folder of a task that is to ride, and those of its carriage if they are not there.
-pub(super) fn make_folder(layout: &Layout, seat: Task, task: Task, user: Option<u32>) -> io::Result<()> {
+pub(super) fn make_folder(layout: &Layout, ride: Number, task: Task, user: Option<u32>) -> io::Result<()> {
     if fs::symlink_metadata(layout.attempt(task)).is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
-    let folder = layout.riding(seat, task);
+    let folder = layout.riding(ride, task);
     match fs::create_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make_room(layout, seat)?;
+            make_room(layout, ride)?;
             fs::create_dir(&folder)?;
         }
         made => made?,
@@ -162,12 +163,12 @@ pub(super) fn make_folder(layout: &Layout, seat: Task, task: Task, user: Option<
     lchown(&folder, user, user)
 }
 
-fn make_room(layout: &Layout, seat: Task) -> io::Result<()> {
-    let carriage = layout.carriage(seat);
+fn make_room(layout: &Layout, ride: Number) -> io::Result<()> {
+    let carriage = layout.carriage(ride);
     fs::create_dir_all(layout.tasks())?;
     // Nobody else's to enter: everybody may write into the one that its tasks find as `/tmp`.
     DirBuilder::new().mode(0o700).create(carriage)?;
-    for (folder, mode) in [(layout.carriage_work(seat), 0o755), (layout.carriage_temporary(seat), 0o1777)] {
+    for (folder, mode) in [(layout.carriage_work(ride), 0o755), (layout.carriage_temporary(ride), 0o1777)] {
         fs::create_dir(&folder)?;
         // Whatever the mask is.
         fs::set_permissions(folder, Permissions::from_mode(mode))?;
@@ -185,8 +186,8 @@ pub(super) fn explain(folder: &Path, reason: &str) {
 }
 
 /// Shows the folder of a task that rides where it is looked for.
-pub(super) fn show(layout: &Layout, seat: Task, task: Task) {
-    if let Err(error) = symlink(layout.riding(seat, task), layout.attempt(task))
+pub(super) fn show(layout: &Layout, ride: Number, task: Task) {
+    if let Err(error) = symlink(layout.riding(ride, task), layout.attempt(task))
         && error.kind() != io::ErrorKind::AlreadyExists
     {
         eprintln!("what a task of job {} writes cannot be read before its end: {error}", task.job);
@@ -194,8 +195,8 @@ pub(super) fn show(layout: &Layout, seat: Task, task: Task) {
 }
 
 /// Moves the folder of a task that has ended to its place, if it is not there.
-pub(super) fn alight(layout: &Layout, seat: Task, task: Task) {
-    let (there, home) = (layout.riding(seat, task), layout.attempt(task));
+pub(super) fn alight(layout: &Layout, ride: Number, task: Task) {
+    let (there, home) = (layout.riding(ride, task), layout.attempt(task));
     let moved = match renameat2(AT_FDCWD, &there, AT_FDCWD, &home, RenameFlags::RENAME_NOREPLACE) {
         // A link shows it.
         Err(Errno::EEXIST) if fs::symlink_metadata(&there).is_ok_and(|facts| facts.is_dir()) => {
@@ -212,8 +213,8 @@ pub(super) fn alight(layout: &Layout, seat: Task, task: Task) {
 }
 
 /// Removes the folders of a carriage that has ended.
-pub(super) fn dismantle(layout: &Layout, seat: Task) {
-    remove(&layout.carriage(seat));
+pub(super) fn dismantle(layout: &Layout, ride: Number) {
+    remove(&layout.carriage(ride));
 }
 
 fn remove(folder: &Path) {

@@ -7,6 +7,7 @@ use shoal_model::Span;
 use shoal_protocols::node::{Exit, Task, Usage};
 
 use super::super::super::words::Order;
+use super::super::groups::Whose;
 use super::super::lines::Waiting;
 use super::super::rides::{self, Current, Gathered, Left, Number, Over, TakenOver};
 use super::super::{TASKS_MAX, ended};
@@ -17,7 +18,7 @@ use crate::store;
 pub(super) struct Ride {
     /// The daemon that is told.
     pub asker: u64,
-    /// Who has its processors, as far as these are concerned; its carriage bears this name, too.
+    /// Who has its processors, as far as these are concerned.
     seat: Task,
     /// Whether it goes in a carriage.
     carriage: bool,
@@ -63,7 +64,7 @@ impl Keeper {
         self.rides_begun = ride;
         self.rides_known.insert(ride, Ride { asker, seat, carriage, last });
         self.rides.begin(ride, behind, orders, grant);
-        self.go.push((ride, carriage.then_some(seat)));
+        self.go.push((ride, carriage));
         Ok(None)
     }
 
@@ -149,25 +150,25 @@ impl Keeper {
         }
         let Some((current, stage)) = current else {
             self.grants.give_back(seat);
-            if carriage && !self.control_groups.remove(seat) {
-                // Until it has ended.
-                self.left.push(seat);
+            if carriage {
+                // Not before it has ended.
+                self.left.push(Whose::Ride(ride));
             }
             return true;
         };
         self.grants.rename(seat, current.order.task);
         self.riders.remove(&current.order.task);
-        self.own(asker, began, current, stage, carriage.then_some(seat));
+        self.own(asker, began, current, stage, carriage.then_some(ride));
         false
     }
 
-    fn own(&mut self, asker: u64, began: Instant, current: Current, stage: Stage, seat: Option<Task>) {
+    fn own(&mut self, asker: u64, began: Instant, current: Current, stage: Stage, carriage: Option<Number>) {
         let Current { order, since, pid } = current;
         let task = order.task;
         let alarm = began.checked_add(micros(order.limit));
         let mut running = Running::new(&order, asker, stage, since, alarm);
         running.no_mercy = matches!(running.stage, Stage::Leaderless(..));
-        running.seat = seat;
+        running.carriage = carriage;
         if !matches!(running.stage, Stage::Forking) {
             self.begins(task, &running);
         }

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::mpsc::SyncSender;
 
 use shoal_model::job::Work;
-use shoal_protocols::node::{Exit, Task};
+use shoal_protocols::node::Exit;
 
 use super::super::super::words::{Ended, Order};
 use super::super::carriage::{self, Carriage, Rider, Rode};
 use super::super::grants::Grant;
+use super::super::groups::Whose;
 use super::super::rides::{Forked, Number, Then};
 use super::super::{Event, confine, ended};
 use super::{Failed, Program, Shared, Spawned, UNPOISONED, not_started, unsettled};
@@ -17,35 +18,29 @@ use crate::cell;
 
 impl Shared {
     /// Goes through a ride in a carriage, and tells the keeper when it is over.
-    pub(super) fn ride_in_carriage(&self, ride: Number, seat: Task, events: &SyncSender<Event>) {
+    pub(super) fn ride_in_carriage(&self, ride: Number, events: &SyncSender<Event>) {
         let mut carriage = None;
-        let is_ours = self.ride_in(&mut carriage, ride, seat, events);
+        let is_ours = self.ride_in(&mut carriage, ride, events);
         // The keeper lives as long as the process.
         let _ = events.send(Event::Spawned);
         let pid = carriage.as_ref().map(Carriage::pid);
         carriage.into_iter().for_each(Carriage::stop);
         if is_ours {
             pid.into_iter().for_each(|pid| self.rides.reap_carriage(pid));
-            carriage::dismantle(&self.layout, seat);
+            carriage::dismantle(&self.layout, ride);
         }
     }
 
     /// Says whether the carriage is still this thread's in the end, and not the keeper's.
-    fn ride_in(
-        &self,
-        carriage: &mut Option<Carriage>,
-        ride: Number,
-        seat: Task,
-        events: &SyncSender<Event>,
-    ) -> bool {
+    fn ride_in(&self, carriage: &mut Option<Carriage>, ride: Number, events: &SyncSender<Event>) -> bool {
         while let Some((order, grant)) = self.rides.next(ride) {
             let task = order.task;
             let forking = self.forking.read().expect(UNPOISONED);
-            let (result, argv) = match self.admit(&order, &grant, seat, carriage) {
+            let (result, argv) = match self.admit(&order, &grant, ride, carriage) {
                 Ok((pid, rider)) => (Ok(pid), rider.argv),
                 Err(failed) => {
-                    carriage::explain(&self.layout.riding(seat, task), &failed.reason);
-                    carriage::alight(&self.layout, seat, task);
+                    carriage::explain(&self.layout.riding(ride, task), &failed.reason);
+                    carriage::alight(&self.layout, ride, task);
                     (Err(failed), Vec::new())
                 }
             };
@@ -63,7 +58,7 @@ impl Shared {
             let (how, clean) = match carriage.hear() {
                 Ok(Rode::Ended { exit, usage, clean }) => (Ended { usage, ..ended(task, exit, None) }, clean),
                 Ok(Rode::Failed(failure)) => {
-                    let folder = self.layout.riding(seat, task);
+                    let folder = self.layout.riding(ride, task);
                     let Failed { exit, reason } = unsettled(&folder, &argv, failure);
                     (ended(task, exit, Some(reason)), true)
                 }
@@ -73,7 +68,7 @@ impl Shared {
                 }
             };
             if clean {
-                carriage::alight(&self.layout, seat, task);
+                carriage::alight(&self.layout, ride, task);
             }
             match self.rides.rode(ride, carriage.pid(), how, clean) {
                 Some(Then::Next(_)) => {}
@@ -89,11 +84,11 @@ impl Shared {
         &self,
         order: &Order,
         grant: &Grant,
-        seat: Task,
+        ride: Number,
         carriage: &mut Option<Carriage>,
     ) -> Result<(nix::unistd::Pid, Rider), Failed> {
-        let (folder, seen) = (self.layout.riding(seat, order.task), self.layout.attempt(order.task));
-        carriage::make_folder(&self.layout, seat, order.task, grant.user).map_err(|error| {
+        let (folder, seen) = (self.layout.riding(ride, order.task), self.layout.attempt(order.task));
+        carriage::make_folder(&self.layout, ride, order.task, grant.user).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
                 let reason = format!("{} is there: the task was started before", seen.display());
                 return Failed { exit: Exit::Lost, reason };
@@ -109,7 +104,7 @@ impl Shared {
         }
         let carriage = match carriage {
             Some(carriage) => carriage,
-            None => carriage.insert(self.make_carriage(order, grant, seat, &folder)?),
+            None => carriage.insert(self.make_carriage(order, grant, ride, &folder)?),
         };
         // If it has ended, that is found when it is listened to.
         let _ = carriage.admit(&rider);
@@ -130,16 +125,16 @@ impl Shared {
         &self,
         order: &Order,
         grant: &Grant,
-        seat: Task,
+        ride: Number,
         folder: &Path,
     ) -> Result<Carriage, Failed> {
         let wrong = |error| not_started("make a carriage for", folder, &error);
-        let mut cell = confine::carriage_of(order, grant, &self.layout, seat);
-        if order.is_grouped() && self.make_groups(order, seat)? {
-            cell.groups = self.groups.made(seat);
+        let mut cell = confine::carriage_of(order, grant, &self.layout, ride);
+        if order.is_grouped() && self.make_groups(order, Whose::Ride(ride))? {
+            cell.groups = self.groups.made(Whose::Ride(ride));
         }
         let (mut command, line) = carriage::command().map_err(wrong)?;
-        command.envs(self.marks(seat)).current_dir(folder);
+        command.envs(self.marks(order.task)).current_dir(folder);
         let child = self.spawn(&mut command, grant).map_err(wrong)?;
         // The other end of the line lies in it, and must be nobody's but the child's.
         drop(command);
