@@ -26,9 +26,10 @@ const WINDOW: usize = 256;
 /// How many jobs of an array are under way at once, at most: an owner knows all of them.
 const OPEN_MAX: usize = 16_384;
 
-/// How many of an array whose jobs could share places are planned until it is known whether they are quick.
-const WINDOW_AT_FIRST: usize = 16;
-/// How long that is waited for.
+/// The same of an array whose jobs share places, and until it is known whether they are quick enough for that; more where more
+/// run. Who is planned early, when few or none may ride with it, would be behind all the trains that come later.
+const WINDOW_OF_QUICK: usize = 16;
+/// How long it is waited for whether they are quick.
 const AT_FIRST: Span = Span::from_millis(250);
 
 /// How many jobs of an array look for places at once: more would see the same room, and all but one be refused.
@@ -71,6 +72,14 @@ impl Progress {
     /// How many are planned ahead, if so many have begun.
     fn ahead(&self, begun: usize) -> usize {
         self.open.len().saturating_sub(self.riding + begun)
+    }
+
+    /// How many may be planned ahead, at most, if so many have begun.
+    fn window(&self, begun: usize, now: Time) -> usize {
+        match self.few_until {
+            Some(until) if now < until || !self.pace.is_unknown() => begun.clamp(WINDOW_OF_QUICK, WINDOW),
+            _ => WINDOW,
+        }
     }
 
     /// One that rode with another looks for a place of its own.
@@ -154,8 +163,7 @@ impl Work {
         let parent = self.owned.get(&array).filter(|parent| parent.after.is_empty())?;
         let progress = self.arrays.get_mut(&array)?;
         let indexes = parent.array()?;
-        let few = progress.pace.is_unknown() && progress.few_until.is_some_and(|until| now < until);
-        let window = if few { WINDOW_AT_FIRST } else { WINDOW };
+        let window = progress.window(begun, now);
         let most = indexes.at_once().map_or(OPEN_MAX, |most| OPEN_MAX.min(most.get() as usize));
         if progress.ahead(begun) >= window || progress.open.len() >= most {
             return None;
@@ -361,7 +369,8 @@ impl Node {
     /// Since when, by its node's clock, counts where that is longer ago than clocks are apart.
     pub(super) fn note_begun(&mut self, array: JobId, index: u32, at: Time, ctx: &mut Ctx<'_, Node>) {
         let Some(progress) = self.work.as_mut().and_then(|work| work.arrays.get_mut(&array)) else { return };
-        let full = progress.ahead(progress.begun.len()) >= WINDOW;
+        let begun = progress.begun.len();
+        let full = progress.ahead(begun) >= progress.window(begun, ctx.now);
         let since = if at + CLOCKS_APART_MOST < ctx.now { at } else { ctx.now };
         if progress.begun.insert(index, since).is_none() && full {
             ctx.wake_at(ctx.now, Timer::Launch(array));

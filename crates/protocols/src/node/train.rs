@@ -9,8 +9,8 @@
 //! has to run again, it gets off and looks for a place of its own, with placements numbered on from the train's: no task
 //! is ever two. That a leader has ended is noted only after all that rode with it have.
 //!
-//! A train lasts about a second, by how long the last jobs took, and gets shorter towards the end of an array, so
-//! that all places are done at about the same time. Those that have not begun after [`RIDES_MOST`], because one before
+//! A train lasts about a second, by how long the last jobs took, and gets shorter towards the end of an array, though not
+//! shorter than it takes to find a place, so that all places are done at about the same time. Those that have not begun after [`RIDES_MOST`], because one before
 //! them is slow for once, get off. Who got off before its turn and comes right after another that did so too may ride with
 //! that one: very many would otherwise look for places one by one.
 
@@ -29,6 +29,8 @@ pub const RIDERS_MAX: usize = 255;
 pub const RIDES_MOST: Span = Span::from_secs(2);
 /// How long a train is meant to take.
 const TAKES: Span = Span::from_secs(1);
+/// No train is shorter only because it comes towards the end: to find its place takes about as long.
+const TAKES_LEAST: Span = Span::from_millis(20);
 /// A job that takes no longer is quick.
 const QUICK: Span = Span::from_millis(100);
 /// A train has at most this part of those that were quick in a row.
@@ -95,9 +97,10 @@ impl Pace {
 
     /// How many may ride with the next, if so many are left.
     pub fn riders(&self, left: u32) -> usize {
-        let in_time = TAKES.as_micros() / self.each.as_micros().max(1);
-        let jobs = (self.quick / PART_OF_QUICK).min(left / PART_OF_LEFT);
-        (u64::from(jobs).min(in_time) as usize).saturating_sub(1).min(RIDERS_MAX)
+        let in_time = |time: Span| time.as_micros() / self.each.as_micros().max(1);
+        let part = u64::from(left / PART_OF_LEFT).max(in_time(TAKES_LEAST));
+        let jobs = part.min(in_time(TAKES)).min(u64::from(self.quick / PART_OF_QUICK));
+        (jobs as usize).saturating_sub(1).min(RIDERS_MAX)
     }
 }
 
@@ -263,11 +266,12 @@ mod tests {
         assert_eq!(pace.riders(10_000), 0);
         pace.note(Span::from_millis(19), 19);
         assert_eq!(pace.riders(10_000), 9);
-        assert_eq!((pace.riders(32), pace.riders(15)), (3, 0));
         pace.note(Span::from_secs(10), 10_000);
         assert_eq!(pace.riders(1_000_000), RIDERS_MAX);
+        assert_eq!((pace.riders(400), pace.riders(32)), (49, 19), "no shorter than 20 ms");
         pace.note(Span::from_millis(80), 1);
         assert_eq!(pace.riders(1_000_000), 47, "no longer than a second");
+        assert_eq!((pace.riders(32), pace.riders(15)), (3, 0));
         pace.note(Span::from_secs(1), 1);
         assert_eq!(pace.riders(1_000_000), 0);
     }
