@@ -74,6 +74,11 @@ impl Progress {
         self.open.len().saturating_sub(self.riding + begun)
     }
 
+    /// How many may ride with the next, if so many are left.
+    fn riders(&self, left: u32) -> usize {
+        self.pace.riders(left, self.begun.len())
+    }
+
     /// How many may be planned ahead, at most, if so many have begun.
     fn window(&self, begun: usize, now: Time) -> usize {
         match self.few_until {
@@ -192,7 +197,7 @@ impl Work {
         // What was tried before goes on by itself.
         let fresh = self.owned.get(&leader).is_some_and(|owned| owned.is_untried());
         let left = indexes.tasks().saturating_sub(progress.ended + progress.open.len() as u32);
-        let most = if fresh && self.recipe.has_trains() { progress.pace.riders(left) } else { 0 };
+        let most = if fresh && self.recipe.has_trains() { progress.riders(left) } else { 0 };
         let mut riders = Vec::new();
         while riders.len() < most
             && let Some(index) = indexes.next(progress.last)
@@ -231,7 +236,7 @@ impl Work {
         };
         let open = progress.open.len().saturating_sub(progress.got_off.len() + 1);
         let left = indexes.tasks().saturating_sub(progress.ended + open as u32);
-        let most = if self.recipe.has_trains() { progress.pace.riders(left) } else { 0 };
+        let most = if self.recipe.has_trains() { progress.riders(left) } else { 0 };
         let mut riders = Vec::new();
         while riders.len() < most
             && let Some(next) = indexes.next(Some(riders.last().copied().unwrap_or(first)))

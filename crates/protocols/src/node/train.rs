@@ -24,7 +24,7 @@ use crate::commit::two_phase::{self, Placement};
 use crate::protocol::Ctx;
 
 /// The most jobs that ride with one.
-pub const RIDERS_MAX: usize = 255;
+pub const RIDERS_MAX: usize = 511;
 /// Those that have not begun this long after their leader get off.
 pub const RIDES_MOST: Span = Span::from_secs(2);
 /// How long a train is meant to take.
@@ -33,10 +33,9 @@ const TAKES: Span = Span::from_secs(1);
 const TAKES_LEAST: Span = Span::from_millis(20);
 /// A job that takes no longer is quick.
 const QUICK: Span = Span::from_millis(100);
-/// A train has at most this part of those that were quick in a row.
-const PART_OF_QUICK: u32 = 2;
-/// A train has at most this part of those that are left.
-const PART_OF_LEFT: u32 = 8;
+/// A train has at most this part of what each place would have of those that are left, if there were at least so many places.
+const PART_OF_LEFT: u32 = 2;
+const PLACES_LEAST: u32 = 2;
 
 /// Whether a job of an array shares its place with others of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -95,11 +94,12 @@ impl Pace {
         self.quick = self.quick.saturating_add(jobs);
     }
 
-    /// How many may ride with the next, if so many are left.
-    pub fn riders(&self, left: u32) -> usize {
+    /// How many may ride with the next, if so many are left and run in so many places: not more than were quick in a row.
+    pub fn riders(&self, left: u32, places: usize) -> usize {
         let in_time = |time: Span| time.as_micros() / self.each.as_micros().max(1);
-        let part = u64::from(left / PART_OF_LEFT).max(in_time(TAKES_LEAST));
-        let jobs = part.min(in_time(TAKES)).min(u64::from(self.quick / PART_OF_QUICK));
+        let places = u32::try_from(places).unwrap_or(u32::MAX).max(PLACES_LEAST);
+        let part = u64::from(left / places / PART_OF_LEFT).max(in_time(TAKES_LEAST));
+        let jobs = part.min(in_time(TAKES)).min(u64::from(self.quick));
         (jobs as usize).saturating_sub(1).min(RIDERS_MAX)
     }
 }
@@ -261,19 +261,20 @@ mod tests {
     #[test]
     fn trains_grow_with_quick_jobs_and_are_short_at_the_end_of_an_array_and_after_a_slow_one() {
         let mut pace = Pace::default();
-        assert_eq!(pace.riders(10_000), 0, "nothing is known yet");
+        assert_eq!(pace.riders(10_000, 2), 0, "nothing is known yet");
         pace.note(Span::from_millis(1), 1);
-        assert_eq!(pace.riders(10_000), 0);
-        pace.note(Span::from_millis(19), 19);
-        assert_eq!(pace.riders(10_000), 9);
+        assert_eq!(pace.riders(10_000, 2), 0);
+        pace.note(Span::from_millis(9), 9);
+        assert_eq!(pace.riders(10_000, 2), 9);
         pace.note(Span::from_secs(10), 10_000);
-        assert_eq!(pace.riders(1_000_000), RIDERS_MAX);
-        assert_eq!((pace.riders(400), pace.riders(32)), (49, 19), "no shorter than 20 ms");
+        assert_eq!(pace.riders(1_000_000, 2), RIDERS_MAX);
+        assert_eq!((pace.riders(400, 2), pace.riders(400, 4)), (99, 49), "in all places until the end");
+        assert_eq!(pace.riders(32, 2), 19, "no shorter than 20 ms");
         pace.note(Span::from_millis(80), 1);
-        assert_eq!(pace.riders(1_000_000), 47, "no longer than a second");
-        assert_eq!((pace.riders(32), pace.riders(15)), (3, 0));
+        assert_eq!(pace.riders(1_000_000, 2), 47, "no longer than a second");
+        assert_eq!((pace.riders(32, 2), pace.riders(7, 2)), (7, 0));
         pace.note(Span::from_secs(1), 1);
-        assert_eq!(pace.riders(1_000_000), 0);
+        assert_eq!(pace.riders(1_000_000, 2), 0);
     }
 
     #[test]

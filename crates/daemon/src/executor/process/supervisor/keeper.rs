@@ -34,7 +34,7 @@ use super::lines::{Lines, Waiting};
 use super::reaper::{self, Reaper};
 use super::rides::{Number, Rides};
 use super::spawner::{Failed, Spawned, Spawner};
-use super::{Event, TASKS_MAX, carriage, ended, output, survey, system};
+use super::{Event, TASKS_MAX, WAITING_MAX, carriage, ended, output, survey, system};
 use crate::bounded;
 use crate::clock::Clock;
 use crate::store;
@@ -323,8 +323,8 @@ impl Keeper {
             return Ok(());
         }
         match order.behind {
-            Some(_) if self.lines.len() >= TASKS_MAX => {
-                let reason = Some(format!("{TASKS_MAX} tasks wait here already"));
+            Some(_) if self.lines.len() >= WAITING_MAX => {
+                let reason = Some(format!("{WAITING_MAX} tasks wait here already"));
                 return self.note(daemon, ended(task, Exit::NotStarted, reason));
             }
             Some(before) if self.is_before_its_end(before) => {
@@ -476,7 +476,7 @@ impl Keeper {
     /// Has one looked after that is not trusted, now that its folders are there.
     fn begins(&self, task: Task, running: &Running) {
         if let Some(ride) = running.carriage {
-            carriage::show(&self.layout, ride, task);
+            carriage::Folder::of(&self.layout, ride, task).show();
         }
         if let Some(most) = running.disk {
             let folders = match running.carriage {
@@ -596,7 +596,7 @@ impl Keeper {
         }
         self.grants.give_back(task);
         if let Some(ride) = running.carriage {
-            carriage::alight(&self.layout, ride, task);
+            carriage::Folder::of(&self.layout, ride, task).alight();
         }
         if running.grouped {
             let groups = running.groups(task);

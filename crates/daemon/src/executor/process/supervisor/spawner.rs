@@ -404,16 +404,13 @@ impl Shared {
             }
         }
         if order.is_confined() {
-            set("HOME", seen.into());
             set("TMPDIR", "/tmp".into());
         }
         for (name, value) in order.environment.iter().flat_map(|set| set.iter()) {
             set(name, value.into());
         }
-        // Last: what says whose process this is must not be the job's to say.
-        for (name, value) in self.marks(order.task) {
-            set(name, value);
-        }
+        self.name(&mut variables, order, seen);
+        let mut set = |name: &str, value: OsString| drop(variables.insert(name.into(), value));
         set("SHOAL_NODES", order.nodes.to_string().into());
         set("SHOAL_CORES", order.cores.to_string().into());
         set("SHOAL_MEMORY", order.memory.as_bytes().to_string().into());
@@ -431,9 +428,6 @@ impl Shared {
         if order.secrets.is_some() {
             set("SHOAL_SECRETS", seen.join(cell::SECRETS).into());
         }
-        if let Some(index) = order.array_index {
-            set("SHOAL_ARRAY_INDEX", index.to_string().into());
-        }
         if let Some(cpus) = &grant.cpus {
             let numbers: Vec<String> = cpus.iter().map(usize::to_string).collect();
             set("SHOAL_CPUS", numbers.join(",").into());
@@ -442,6 +436,22 @@ impl Shared {
             set(name, value.into());
         }
         Ok(variables)
+    }
+
+    /// Tells a task what no other of its job is told, where that is not the job's to say.
+    fn name(&self, variables: &mut Variables, order: &Order, seen: &Path) {
+        let mut set = |name: &str, value: OsString| drop(variables.insert(name.into(), value));
+        let says = |name: &str| order.environment.as_ref().is_some_and(|own| own.contains_key(name));
+        if order.is_confined() && !says("HOME") {
+            set("HOME", seen.into());
+        }
+        // Whatever the job says: they tell whose process this is.
+        for (name, value) in self.marks(order.task) {
+            set(name, value);
+        }
+        if let Some(index) = order.array_index {
+            set("SHOAL_ARRAY_INDEX", index.to_string().into());
+        }
     }
 
     /// The variables that say whose a process is.

@@ -1,23 +1,23 @@
 //! The process of a carriage: behind its walls it runs one task after the other, and looks for what they leave.
 
-use std::ffi::{CStr, CString};
-use std::fs::{File, OpenOptions};
+use std::ffi::CString;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::prctl;
-use nix::sys::signal::{Signal, killpg};
-use nix::sys::stat::Mode;
+use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::sys::stat::{Mode, fstat};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
-use nix::unistd::{Pid, dup2_stdin};
+use nix::unistd::{Pid, chdir, dup2_stdin};
 use shoal_protocols::node::Exit;
 
 use super::super::{output, reaper, system};
@@ -28,6 +28,8 @@ use crate::cell::{self, Cell, Failure};
 const FOLDERS: [&str; 3] = ["/tmp", "/dev/shm", "/dev/mqueue"];
 /// Where the system lists what else processes share by names, each with a line above.
 const TABLES: [&str; 3] = ["/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg"];
+/// Two changes of a folder that are so far apart have different times: systems count them in steps of 10 ms at most.
+const SETTLES: Duration = Duration::from_millis(50);
 
 /// Makes this process a carriage: the whole life of a process that is called with [`super::WORD`].
 ///
@@ -43,10 +45,10 @@ fn serve() -> io::Result<()> {
     let stands = stand(&cell);
     let failed = stands.as_ref().err().cloned();
     say(&line, &failed.map_or(Ok(()), Err))?;
-    let Ok(mut traces) = stands else { return Ok(()) };
+    let Ok((spawn, mut traces)) = stands else { return Ok(()) };
     while let Some(rider) = hear::<Rider>(&line)? {
         let since = Instant::now();
-        let rode = match begin(&rider, &cell) {
+        let rode = match spawn.begin(&rider, &cell) {
             Ok(leader) => see_off(leader, since, &mut traces),
             Err(failure) => Rode::Failed(failure),
         };
@@ -56,7 +58,7 @@ fn serve() -> io::Result<()> {
 }
 
 /// Puts the walls up, and takes what tasks could use against those that come after them.
-fn stand(cell: &Cell) -> Result<Traces, Failure> {
+fn stand(cell: &Cell) -> Result<(Spawn, Traces), Failure> {
     cell::put_up_walls(cell)?;
     let wall = |error: nix::Error| Failure::Wall(format!("its carriage is not safe: {}", error.desc()));
     // They are the same user as this: none is to look into it.
@@ -67,28 +69,52 @@ fn stand(cell: &Cell) -> Result<Traces, Failure> {
     let nothing = |error: io::Error| Failure::Wall(format!("cannot open /dev/null: {error}"));
     let null = File::open("/dev/null").map_err(nothing)?;
     dup2_stdin(null).map_err(wall)?;
-    Traces::find().map_err(wall)
+    Ok((Spawn::new().map_err(wall)?, Traces::find().map_err(wall)?))
 }
 
-/// Starts a task; says which process leads it.
-fn begin(rider: &Rider, cell: &Cell) -> Result<Pid, Failure> {
-    let wrong = |error: io::Error| Failure::Wall(format!("cannot make its files: {error}"));
-    let [stdout, stderr] = output::NAMES.map(|name| output::create(&rider.folder.join(name)));
-    let (stdout, stderr) = (stdout.map_err(wrong)?, stderr.map_err(wrong)?);
-    if let Some(text) = &rider.script {
-        let path = rider.folder.join("script");
-        let made = OpenOptions::new().write(true).create_new(true).open(path);
-        made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(wrong)?;
+/// How tasks are spawned.
+struct Spawn {
+    attributes: PosixSpawnAttr,
+    actions: PosixSpawnFileActions,
+}
+
+impl Spawn {
+    /// In groups of their own, with outputs that they make in their folders, and nothing of what this process does with signals.
+    fn new() -> nix::Result<Spawn> {
+        let mut attributes = PosixSpawnAttr::init()?;
+        let flags = [
+            PosixSpawnFlags::POSIX_SPAWN_SETPGROUP,
+            PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
+            PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK,
+        ];
+        attributes.set_flags(flags.into_iter().collect())?;
+        attributes.set_pgroup(Pid::from_raw(0))?;
+        attributes.set_sigdefault(&SigSet::from_iter([Signal::SIGPIPE]))?;
+        attributes.set_sigmask(&SigSet::empty())?;
+        let mut actions = PosixSpawnFileActions::init()?;
+        for (number, name) in [1, 2].into_iter().zip(output::NAMES) {
+            let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL;
+            actions.add_open(number, name, flags, Mode::from_bits_truncate(0o666))?;
+        }
+        Ok(Spawn { attributes, actions })
     }
-    let mut command = Command::new(&rider.program);
-    if let Some((name, arguments)) = rider.argv.split_first() {
-        command.arg0(name).args(arguments);
+
+    /// Starts a task; says which process leads it.
+    fn begin(&self, rider: &Rider, cell: &Cell) -> Result<Pid, Failure> {
+        let wrong = |error: io::Error| Failure::Wall(format!("cannot make its files: {error}"));
+        chdir(&rider.folder).map_err(|errno| wrong(errno.into()))?;
+        if let Some(text) = &rider.script {
+            File::create_new("script").and_then(|mut file| file.write_all(text.as_bytes())).map_err(wrong)?;
+        }
+        let (argv, environment): (Vec<_>, Vec<_>) =
+            (rider.argv.iter().collect(), rider.environment.iter().collect());
+        let leader = posix_spawn(&rider.program, &self.actions, &self.attributes, &argv, &environment);
+        leader.map_err(|errno| match output::NAMES.iter().all(|name| fs::symlink_metadata(name).is_ok()) {
+            true => cell::not_run(&errno.into(), &rider.program, cell),
+            // They are made on the way.
+            false => wrong(errno.into()),
+        })
     }
-    command.env_clear().envs(cell::split(&rider.environment)).current_dir(&rider.folder).process_group(0);
-    let child = command.stdin(Stdio::inherit()).stdout(stdout).stderr(stderr).spawn();
-    // Reaped by its number: letting go of the handle does nothing to the child.
-    let child = child.map_err(|error| cell::not_run(&error, &rider.program, cell))?;
-    Ok(Pid::from_raw(child.id() as i32))
 }
 
 /// Waits for the end of a task, and ends what is left of its group.
@@ -133,10 +159,20 @@ fn is_alone() -> bool {
 
 /// Where traces of tasks would be, with what is there before any.
 struct Traces {
-    /// The names in each.
-    folders: Vec<(Dir, Vec<CString>)>,
+    folders: Vec<Folder>,
     /// The length of each.
     tables: Vec<(File, usize)>,
+}
+
+/// A folder, and the names in it before any task.
+struct Folder {
+    folder: Dir,
+    names: Vec<CString>,
+    /// When it was changed last, by the clock of its file system; and since when it is known that this is so.
+    changed: (i64, i64),
+    since: Instant,
+    /// Whether it was looked at so long after it was changed that another change has another time.
+    is_settled: bool,
 }
 
 impl Traces {
@@ -146,13 +182,7 @@ impl Traces {
         for place in FOLDERS {
             match Dir::open(place, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()) {
                 Err(Errno::ENOENT) => {}
-                opened => {
-                    let mut folder = opened?;
-                    // Beneath `/tmp` there is the task's own folder, where the node's lies there.
-                    let names = folder.iter().map(|entry| Ok(entry?.file_name().to_owned()));
-                    let names = names.collect::<nix::Result<_>>()?;
-                    traces.folders.push((folder, names));
-                }
+                opened => traces.folders.push(Folder::new(opened?)?),
             }
         }
         for table in TABLES.into_iter().filter_map(|table| File::open(table).ok()) {
@@ -163,12 +193,39 @@ impl Traces {
     }
 
     fn are_none(&mut self) -> bool {
-        let is_as_before = |(folder, names): &mut (Dir, Vec<CString>)| {
-            let is_old = |name: &CStr| names.iter().any(|old| **old == *name);
-            folder.iter().all(|entry| entry.is_ok_and(|entry| is_old(entry.file_name())))
-        };
         self.tables.iter().all(|(table, before)| length(table).is_ok_and(|length| length == *before))
-            && self.folders.iter_mut().all(is_as_before)
+            && self.folders.iter_mut().all(|folder| folder.is_as_before().unwrap_or(false))
+    }
+}
+
+impl Folder {
+    fn new(mut folder: Dir) -> nix::Result<Folder> {
+        // Beneath `/tmp` there is the task's own folder, where the node's lies there.
+        let names =
+            folder.iter().map(|entry| Ok(entry?.file_name().to_owned())).collect::<nix::Result<_>>()?;
+        Ok(Folder { folder, names, changed: (0, 0), since: Instant::now(), is_settled: false })
+    }
+
+    /// Whether there is no new name in it. Nobody is there who could make one meanwhile.
+    fn is_as_before(&mut self) -> nix::Result<bool> {
+        let facts = fstat(&self.folder)?;
+        let changed = (facts.st_ctime, facts.st_ctime_nsec);
+        let is_known = changed == self.changed;
+        if is_known && self.is_settled {
+            return Ok(true);
+        }
+        if !is_known {
+            (self.changed, self.since) = (changed, Instant::now());
+        }
+        // A file system that counts whole seconds only has no nanoseconds.
+        self.is_settled = is_known && changed.1 != 0 && self.since.elapsed() > SETTLES;
+        for entry in self.folder.iter() {
+            let entry = entry?;
+            if !self.names.iter().any(|old| **old == *entry.file_name()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -19,8 +19,8 @@
 //! as root. When the keeper takes over a task in its ride, a link shows its folder where it is looked for, until its end.
 
 pub mod inside;
+mod strings;
 
-use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -43,12 +43,16 @@ use super::rides::Number;
 use super::{confine, output, reaper, rubbish, system};
 use crate::cell::{Cell, Failure, cbor};
 
+pub(super) use strings::Strings;
+
 /// The argument with which this program makes itself a carriage; see [`inside::main`].
 pub const WORD: &str = "carriage";
 /// How long one may take to stand.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of a word: a script, arguments and environment are smaller.
 const WORD_MAX: usize = 16 << 20;
+/// The bytes before it, which say how long it is.
+const HEAD: usize = 4;
 
 /// A task that is to ride.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -64,11 +68,11 @@ pub(super) struct Rider {
     #[cbor(n(2), with = "cbor::path")]
     pub program: PathBuf,
     /// What it is called, and its arguments.
-    #[cbor(n(3), with = "cbor::words")]
-    pub argv: Vec<OsString>,
-    /// Its variables, as `NAME=VALUE`.
-    #[cbor(n(4), with = "cbor::words")]
-    pub environment: Vec<OsString>,
+    #[n(3)]
+    pub argv: Strings,
+    /// Its variables.
+    #[n(4)]
+    pub environment: Strings,
 }
 
 /// What has come of a task that was to ride.
@@ -147,20 +151,60 @@ impl Carriage {
     }
 }
 
-/// Makes the working folder of a task that is to ride, and those of its carriage if they are not there.
-pub(super) fn make_folder(layout: &Layout, ride: Number, task: Task, user: Option<u32>) -> io::Result<()> {
-    if fs::symlink_metadata(layout.attempt(task)).is_ok() {
-        return Err(io::ErrorKind::AlreadyExists.into());
+/// Where the folder of a task lies that rides.
+pub(super) struct Folder {
+    /// While it rides.
+    pub riding: PathBuf,
+    /// Before and after, and always as it sees it itself.
+    pub home: PathBuf,
+}
+
+impl Folder {
+    pub fn of(layout: &Layout, ride: Number, task: Task) -> Folder {
+        Folder { riding: layout.riding(ride, task), home: layout.attempt(task) }
     }
-    let folder = layout.riding(ride, task);
-    match fs::create_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make_room(layout, ride)?;
-            fs::create_dir(&folder)?;
+
+    /// Makes it, and those of its carriage if they are not there.
+    pub fn make(&self, layout: &Layout, ride: Number, user: Option<u32>) -> io::Result<()> {
+        if fs::symlink_metadata(&self.home).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
         }
-        made => made?,
+        match fs::create_dir(&self.riding) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make_room(layout, ride)?;
+                fs::create_dir(&self.riding)?;
+            }
+            made => made?,
+        }
+        lchown(&self.riding, user, user)
     }
-    lchown(&folder, user, user)
+
+    /// Shows it where it is looked for.
+    pub fn show(&self) {
+        if let Err(error) = symlink(&self.riding, &self.home)
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            eprintln!("what is written in {} cannot be read yet: {error}", self.riding.display());
+        }
+    }
+
+    /// Moves it to its place when its task has ended, if it is not there.
+    pub fn alight(&self) {
+        let Folder { riding, home } = self;
+        let moved = match renameat2(AT_FDCWD, riding, AT_FDCWD, home, RenameFlags::RENAME_NOREPLACE) {
+            // A link shows it.
+            Err(Errno::EEXIST) if fs::symlink_metadata(riding).is_ok_and(|facts| facts.is_dir()) => {
+                renameat2(AT_FDCWD, riding, AT_FDCWD, home, RenameFlags::RENAME_EXCHANGE)
+                    .map_err(io::Error::from)
+                    .and_then(|()| fs::remove_file(riding))
+            }
+            Ok(()) | Err(Errno::ENOENT | Errno::EEXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = moved {
+            eprintln!("cannot move {} to its place: {error}", riding.display());
+        }
+    }
 }
 
 fn make_room(layout: &Layout, ride: Number) -> io::Result<()> {
@@ -183,33 +227,6 @@ pub(super) fn explain(folder: &Path, reason: &str) {
         let _ = output::create(&folder.join(name));
     }
     output::say(&folder.join(output::NAMES[1]), reason);
-}
-
-/// Shows the folder of a task that rides where it is looked for.
-pub(super) fn show(layout: &Layout, ride: Number, task: Task) {
-    if let Err(error) = symlink(layout.riding(ride, task), layout.attempt(task))
-        && error.kind() != io::ErrorKind::AlreadyExists
-    {
-        eprintln!("what a task of job {} writes cannot be read before its end: {error}", task.job);
-    }
-}
-
-/// Moves the folder of a task that has ended to its place, if it is not there.
-pub(super) fn alight(layout: &Layout, ride: Number, task: Task) {
-    let (there, home) = (layout.riding(ride, task), layout.attempt(task));
-    let moved = match renameat2(AT_FDCWD, &there, AT_FDCWD, &home, RenameFlags::RENAME_NOREPLACE) {
-        // A link shows it.
-        Err(Errno::EEXIST) if fs::symlink_metadata(&there).is_ok_and(|facts| facts.is_dir()) => {
-            renameat2(AT_FDCWD, &there, AT_FDCWD, &home, RenameFlags::RENAME_EXCHANGE)
-                .map_err(io::Error::from)
-                .and_then(|()| fs::remove_file(&there))
-        }
-        Ok(()) | Err(Errno::ENOENT | Errno::EEXIST) => Ok(()),
-        Err(error) => Err(error.into()),
-    };
-    if let Err(error) = moved {
-        eprintln!("cannot move {} to its place: {error}", there.display());
-    }
 }
 
 /// Removes the folders of a carriage that has ended.
@@ -260,27 +277,38 @@ pub(super) fn signal(carriage: Pid, signal: Signal) -> bool {
 }
 
 fn say(line: &UnixStream, word: &impl Encode<()>) -> io::Result<()> {
-    let mut bytes = vec![0; 4];
+    let mut bytes = vec![0; HEAD];
     minicbor::encode(word, &mut bytes).map_err(io::Error::other)?;
-    let length = u32::try_from(bytes.len() - 4).map_err(io::Error::other)?;
-    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    let length = u32::try_from(bytes.len() - HEAD).map_err(io::Error::other)?;
+    bytes[..HEAD].copy_from_slice(&length.to_le_bytes());
     let mut line = line;
     line.write_all(&bytes)
 }
 
-/// The next word; none if there will be no more.
+/// The next word; none if there will be no more. Nobody says two before the other has answered.
 fn hear<W: for<'b> Decode<'b, ()>>(line: &UnixStream) -> io::Result<Option<W>> {
     let mut line = line;
-    let mut head = [0; 4];
-    match line.read_exact(&mut head) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        done => done?,
+    // Most words come whole at once.
+    let mut bytes = vec![0; 4_096];
+    let mut heard = 0;
+    while heard < HEAD {
+        match line.read(&mut bytes[heard..]) {
+            Ok(0) if heard == 0 => return Ok(None),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(more) => heard += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
-    let length = u32::from_le_bytes(head) as usize;
+    let length = bytes[..HEAD].iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
     if length > WORD_MAX {
         return Err(io::Error::other(format!("a word of {length} bytes, at most {WORD_MAX}")));
     }
-    let mut bytes = vec![0; length];
-    line.read_exact(&mut bytes)?;
-    minicbor::decode(&bytes).map(Some).map_err(io::Error::other)
+    let whole = HEAD + length;
+    if heard > whole {
+        return Err(io::Error::other("more than one word"));
+    }
+    bytes.resize(whole, 0);
+    line.read_exact(bytes.get_mut(heard..).unwrap_or_default())?;
+    minicbor::decode(&bytes[HEAD..]).map(Some).map_err(io::Error::other)
 }

@@ -1,19 +1,21 @@
 //! Rides in a carriage: who is let in, what comes of them, and what becomes of the carriage.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
 
+use nix::unistd::Pid;
 use shoal_model::job::Work;
 use shoal_protocols::node::Exit;
 
 use super::super::super::words::{Ended, Order};
-use super::super::carriage::{self, Carriage, Rider, Rode};
+use super::super::carriage::{self, Carriage, Folder, Rider, Rode, Strings};
 use super::super::grants::Grant;
 use super::super::groups::Whose;
 use super::super::rides::{Forked, Number, Then};
 use super::super::{Event, confine, ended};
-use super::{Failed, Program, Shared, Spawned, UNPOISONED, not_started, unsettled};
+use super::{Failed, Program, Shared, Spawned, UNPOISONED, cannot_run, not_started, unsettled};
 use crate::cell;
 
 impl Shared {
@@ -33,17 +35,16 @@ impl Shared {
 
     /// Says whether the carriage is still this thread's in the end, and not the keeper's.
     fn ride_in(&self, carriage: &mut Option<Carriage>, ride: Number, events: &SyncSender<Event>) -> bool {
+        let mut program = None;
         while let Some((order, grant)) = self.rides.next(ride) {
             let task = order.task;
+            let folder = Folder::of(&self.layout, ride, task);
             let forking = self.forking.read().expect(UNPOISONED);
-            let (result, argv) = match self.admit(&order, &grant, ride, carriage) {
-                Ok((pid, rider)) => (Ok(pid), rider.argv),
-                Err(failed) => {
-                    carriage::explain(&self.layout.riding(ride, task), &failed.reason);
-                    carriage::alight(&self.layout, ride, task);
-                    (Err(failed), Vec::new())
-                }
-            };
+            let result = self.admit(&order, &grant, ride, &folder, carriage, &mut program);
+            if let Err(failed) = &result {
+                carriage::explain(&folder.riding, &failed.reason);
+                folder.alight();
+            }
             let was_let_in = result.is_ok();
             match self.rides.spawned(ride, task, result) {
                 Forked::Runs(_) => drop(forking),
@@ -58,8 +59,8 @@ impl Shared {
             let (how, clean) = match carriage.hear() {
                 Ok(Rode::Ended { exit, usage, clean }) => (Ended { usage, ..ended(task, exit, None) }, clean),
                 Ok(Rode::Failed(failure)) => {
-                    let folder = self.layout.riding(ride, task);
-                    let Failed { exit, reason } = unsettled(&folder, &argv, failure);
+                    let argv = program.as_ref().map_or(&[][..], |program: &Program| &program.argv);
+                    let Failed { exit, reason } = unsettled(&folder.riding, argv, failure);
                     (ended(task, exit, Some(reason)), true)
                 }
                 Err(_) => {
@@ -68,7 +69,7 @@ impl Shared {
                 }
             };
             if clean {
-                carriage::alight(&self.layout, ride, task);
+                folder.alight();
             }
             match self.rides.rode(ride, carriage.pid(), how, clean) {
                 Some(Then::Next(_)) => {}
@@ -79,46 +80,48 @@ impl Shared {
         true
     }
 
-    /// Has a task begin to ride, in a carriage that is made for it if there is none.
+    /// Has a task begin to ride, in a carriage that is made for it if there is none; says which process that is. What it runs is
+    /// left where that of the one before it was.
     fn admit(
         &self,
         order: &Order,
         grant: &Grant,
         ride: Number,
+        folder: &Folder,
         carriage: &mut Option<Carriage>,
-    ) -> Result<(nix::unistd::Pid, Rider), Failed> {
-        let (folder, seen) = (self.layout.riding(ride, order.task), self.layout.attempt(order.task));
-        carriage::make_folder(&self.layout, ride, order.task, grant.user).map_err(|error| {
+        program: &mut Option<Program>,
+    ) -> Result<Pid, Failed> {
+        let Folder { riding, home } = folder;
+        folder.make(&self.layout, ride, grant.user).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
-                let reason = format!("{} is there: the task was started before", seen.display());
+                let reason = format!("{} is there: the task was started before", home.display());
                 return Failed { exit: Exit::Lost, reason };
             }
-            not_started("make", &folder, &error)
+            not_started("make", riding, &error)
         })?;
-        let rider = self.rider(order, grant, &folder, &seen)?;
+        let of_this = match program.take().filter(|_| is_the_same_for_all(order)) {
+            Some(mut before) => {
+                self.name(&mut before.variables, order, home);
+                before
+            }
+            None => self.program(order, grant, riding, home)?,
+        };
+        let program = program.insert(of_this);
+        let rider =
+            rider(order, home, program).map_err(|error| cannot_run(riding, &program.argv[0], &error))?;
         // What the way to its program has put there. Nothing of it runs.
         if order.nodes > 1
             && let Some(user) = grant.user
         {
-            cell::user::give(&folder, user).map_err(|error| not_started("give away", &folder, &error))?;
+            cell::user::give(riding, user).map_err(|error| not_started("give away", riding, &error))?;
         }
         let carriage = match carriage {
             Some(carriage) => carriage,
-            None => carriage.insert(self.make_carriage(order, grant, ride, &folder)?),
+            None => carriage.insert(self.make_carriage(order, grant, ride, riding)?),
         };
         // If it has ended, that is found when it is listened to.
         let _ = carriage.admit(&rider);
-        Ok((carriage.pid(), rider))
-    }
-
-    fn rider(&self, order: &Order, grant: &Grant, folder: &Path, seen: &Path) -> Result<Rider, Failed> {
-        let Program { path, argv, variables } = self.program(order, grant, folder, seen)?;
-        let script = match &order.work {
-            Work::Script(text) => Some(text.to_string()),
-            Work::Command(_) => None,
-        };
-        let environment = confine::joined(&variables);
-        Ok(Rider { folder: seen.to_owned(), script, program: path, argv, environment })
+        Ok(carriage.pid())
     }
 
     fn make_carriage(
@@ -140,4 +143,28 @@ impl Shared {
         drop(command);
         Carriage::settle(child, line, &cell).map_err(|failure| unsettled(folder, &[], failure))
     }
+}
+
+/// Whether what one task runs is what those run that ride with it, but for their names.
+fn is_the_same_for_all(order: &Order) -> bool {
+    let lies_elsewhere = |name: &String| !name.contains('/') || name.starts_with('/');
+    let elsewhere = match &order.work {
+        Work::Command(argv) => argv.first().is_some_and(lies_elsewhere),
+        Work::Script(_) => false,
+    };
+    elsewhere && order.nodes == 1
+}
+
+fn rider(order: &Order, home: &Path, program: &Program) -> io::Result<Rider> {
+    let script = match &order.work {
+        Work::Script(text) => Some(text.to_string()),
+        Work::Command(_) => None,
+    };
+    Ok(Rider {
+        folder: home.to_owned(),
+        script,
+        program: program.path.clone(),
+        argv: Strings::words(program.argv.iter().map(OsString::as_os_str))?,
+        environment: Strings::variables(program.variables.iter().map(|(name, value)| (&**name, &**value)))?,
+    })
 }
