@@ -30,12 +30,11 @@ pub const RIDES_MOST: Span = Span::from_secs(2);
 /// How long a train is meant to take.
 const TAKES: Span = Span::from_secs(1);
 /// No train is shorter only because it comes towards the end: to find its place takes about as long.
-const TAKES_LEAST: Span = Span::from_millis(20);
+const TAKES_LEAST: Span = Span::from_millis(50);
 /// A job that takes no longer is quick.
 const QUICK: Span = Span::from_millis(100);
-/// A train has at most this part of what each place would have of those that are left, if there were at least so many places.
-const PART_OF_LEFT: u32 = 2;
-const PLACES_LEAST: u32 = 2;
+/// A train has at most the part of one place of those that are left, or this part.
+const PART_OF_LEFT: u32 = 4;
 
 /// Whether a job of an array shares its place with others of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -97,8 +96,8 @@ impl Pace {
     /// How many may ride with the next, if so many are left and run in so many places: not more than were quick in a row.
     pub fn riders(&self, left: u32, places: usize) -> usize {
         let in_time = |time: Span| time.as_micros() / self.each.as_micros().max(1);
-        let places = u32::try_from(places).unwrap_or(u32::MAX).max(PLACES_LEAST);
-        let part = u64::from(left / places / PART_OF_LEFT).max(in_time(TAKES_LEAST));
+        let places = u32::try_from(places).unwrap_or(u32::MAX).max(PART_OF_LEFT);
+        let part = u64::from(left / places).max(in_time(TAKES_LEAST));
         let jobs = part.min(in_time(TAKES)).min(u64::from(self.quick));
         (jobs as usize).saturating_sub(1).min(RIDERS_MAX)
     }
@@ -268,11 +267,11 @@ mod tests {
         assert_eq!(pace.riders(10_000, 2), 9);
         pace.note(Span::from_secs(10), 10_000);
         assert_eq!(pace.riders(1_000_000, 2), RIDERS_MAX);
-        assert_eq!((pace.riders(400, 2), pace.riders(400, 4)), (99, 49), "in all places until the end");
-        assert_eq!(pace.riders(32, 2), 19, "no shorter than 20 ms");
+        assert_eq!((pace.riders(800, 2), pace.riders(800, 8)), (199, 99), "in all places until the end");
+        assert_eq!(pace.riders(32, 2), 49, "no shorter than 50 ms");
         pace.note(Span::from_millis(80), 1);
         assert_eq!(pace.riders(1_000_000, 2), 47, "no longer than a second");
-        assert_eq!((pace.riders(32, 2), pace.riders(7, 2)), (7, 0));
+        assert_eq!((pace.riders(32, 2), pace.riders(7, 2)), (7, 1));
         pace.note(Span::from_secs(1), 1);
         assert_eq!(pace.riders(1_000_000, 2), 0);
     }
