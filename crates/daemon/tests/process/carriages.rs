@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use nix::unistd::geteuid;
 use shoal_daemon::cell::Walls;
+use shoal_daemon::cell::offers::Offers;
+use shoal_daemon::machine;
 use shoal_model::job::Work;
 use shoal_model::{Job, Size, Span, Time};
 use shoal_protocols::node::{Action, Exit, Task};
@@ -138,7 +140,7 @@ fn quick_tasks_in_cells_share_one_and_each_has_a_folder_outputs_and_an_end_of_it
 #[test]
 fn scripts_and_programs_that_are_missing_ride_like_any_other() {
     let mut scene = Scene::new();
-    let script = Work::Script("#!/bin/sh -e\ntest -x /bin/sh && cat script; echo $0\n".into());
+    let script = Work::Script("#!/bin/sh -e\necho $PPID; test -x /bin/sh && cat script; echo $0\n".into());
     let script = Job { work: script, ..Job::command(["none"]) };
     for (round, (job, code)) in
         [(script, 0), (Job::command(["no-such-program"]), 127), (Job::command(["./none"]), 127)]
@@ -153,6 +155,9 @@ fn scripts_and_programs_that_are_missing_ride_like_any_other() {
             let (stdout, stderr) = (scene.machine.text(task, "stdout"), scene.machine.text(task, "stderr"));
             assert_eq!(stderr.contains("cannot run"), code == 127, "{stderr}");
             assert_eq!(stdout.ends_with("/script\n"), code == 0, "{stdout}");
+            if code == 0 {
+                assert_eq!(scene.carriage(task), scene.carriage(all[1]), "all have gone in one");
+            }
         }
         scene.ends_tidily();
         scene = Scene::new();
@@ -221,6 +226,56 @@ fn one_that_is_stopped_in_its_turn_ends_whether_it_heeds_that_or_not() {
 }
 
 #[test]
+fn one_that_is_stopped_may_leave_its_farewell_to_a_process_that_outlives_its_first() {
+    let mut scene = Scene::new();
+    let begun = scene.shared("begun").display().to_string();
+    let saves = format!("trap 'sleep 0.1; echo saved; exit 0' TERM; echo x > {begun}; sleep 600 & wait");
+    let hasty = format!("sh -c \"{saves}\" & wait");
+    let job = scene.alike(&[(3, hasty.as_str())]);
+    let all = scene.line((2..=4).map(|_| job.clone()), HOUR);
+    scene.go();
+    wait_until("it begins", || Path::new(&begun).exists());
+    scene.machine.asks(Action::Stop(all[2]));
+    let ends: Vec<Exit> = all.iter().map(|&task| scene.machine.hears_of(task)).collect();
+    assert_eq!(ends, [Exit::Code(0), Exit::Code(0), Exit::Stopped, Exit::Code(0)]);
+    assert!(scene.machine.text(all[2], "stdout").ends_with("saved\n"));
+    scene.ends_tidily();
+}
+
+#[test]
+fn what_one_leaves_is_found_however_long_nobody_has_left_anything() {
+    let mut scene = Scene::new();
+    let job = scene.alike(&[(100, "echo x > /tmp/left"), (101, "ls -A /tmp")]);
+    let all = scene.line((2..=103).map(|_| job.clone()), HOUR);
+    scene.go();
+    for &task in &all {
+        assert_eq!(scene.machine.hears_of(task), Exit::Code(0));
+    }
+    let found = scene.machine.text(all[100], "stdout");
+    assert!(!found.contains("left"), "{found}");
+    let carriages: Vec<i32> = all[1..].iter().map(|&task| scene.carriage(task)).collect();
+    if shares() {
+        assert_ne!(carriages[98], carriages[99]);
+    }
+    scene.ends_tidily();
+}
+
+#[test]
+fn where_no_carriage_can_be_made_tasks_have_cells_of_their_own() {
+    // Enough for a program, and not for what looks after many of them.
+    let mut scene = Scene::with(Walls { files: Some(6), ..Walls::default() });
+    let all = scene.line((2..=9).map(|_| Job::command(["true"])), HOUR);
+    scene.go();
+    for &task in &all {
+        let ended = scene.machine.hears();
+        assert_eq!((ended.task, ended.exit), (task, Exit::Code(0)), "{:?}", ended.reason);
+    }
+    let log = fs::read_to_string(scene.machine.home().join("supervisor/log")).unwrap_or_default();
+    assert_eq!(log.matches("have cells of their own").count(), usize::from(shares()), "{log}");
+    scene.ends_tidily();
+}
+
+#[test]
 fn what_one_leaves_is_not_there_for_the_next_and_what_is_clean_goes_on() {
     // What leaves something, and what finds it.
     let traces = [
@@ -264,7 +319,8 @@ fn process_that_is_left_is_killed_before_the_next_begins() {
         "setsid sh -c 'echo $$ > {pid}; sleep 600' & until [ -s {pid} ]; do sleep 0.01; done; exit 3"
     );
     let quiet = "sleep 600 & exit 4";
-    let job = scene.alike(&[(3, leaves.as_str()), (5, quiet)]);
+    let looks = format!("[ ! -e /proc/$(cat {pid}) ] || exit 9");
+    let job = scene.alike(&[(3, leaves.as_str()), (4, looks.as_str()), (5, quiet)]);
     let all = scene.line((2..=7).map(|_| job.clone()), HOUR);
     scene.go();
     for (number, &task) in (1..).zip(&all) {
@@ -313,8 +369,10 @@ fn task_that_kills_or_halts_its_carriage_harms_itself_alone() {
     }
     let mut scene = Scene::new();
     let halts = "kill -STOP $PPID; sleep 600";
-    let job = scene.alike(&[(3, "kill -KILL $PPID; sleep 600"), (5, halts)]);
-    let all = scene.line((2..=7).map(|_| job.clone()), HOUR);
+    // Only what nothing can be done against reaches it.
+    let pesters = "kill -TERM $PPID; kill -HUP -1; kill -SEGV $PPID";
+    let job = scene.alike(&[(3, "kill -KILL $PPID; sleep 600"), (5, halts), (7, pesters)]);
+    let all = scene.line((2..=8).map(|_| job.clone()), HOUR);
     scene.go();
     for (number, &task) in (1..).zip(&all) {
         if number == 5 {
@@ -328,7 +386,31 @@ fn task_that_kills_or_halts_its_carriage_harms_itself_alone() {
         };
         assert_eq!(scene.machine.hears_of(task), exit);
     }
+    assert_eq!(scene.carriage(all[6]), scene.carriage(all[7]));
     scene.ends_tidily();
+}
+
+#[test]
+fn one_that_takes_from_its_carriage_what_others_need_is_the_last_in_it() {
+    if !shares() {
+        return;
+    }
+    for takes in ["prlimit --pid $PPID --nofile=3:3", "prlimit --pid $PPID --nproc=1", "taskset -pc 0 $PPID"]
+    {
+        let mut scene = Scene::new();
+        let job = scene.alike(&[(3, takes)]);
+        let all = scene.line((2..=6).map(|_| job.clone()), HOUR);
+        scene.go();
+        for &task in &all {
+            let ended = scene.machine.hears();
+            assert_eq!((ended.task, ended.exit), (task, Exit::Code(0)), "{takes}: {:?}", ended.reason);
+        }
+        let carriages: Vec<i32> = all[1..].iter().map(|&task| scene.carriage(task)).collect();
+        let is_felt = !takes.starts_with("taskset") || machine::cpus().len() > 1;
+        assert_eq!(carriages[1] != carriages[2], is_felt, "{takes}");
+        assert_eq!([carriages[0], carriages[3]], [carriages[1], carriages[2]], "{takes}");
+        scene.ends_tidily();
+    }
 }
 
 #[test]
@@ -350,17 +432,27 @@ fn slow_one_that_takes_too_much_disk_is_killed_and_the_next_begins() {
 #[test]
 fn memory_beyond_what_was_asked_for_ends_one_and_says_so() {
     let mut scene = Scene::new();
-    let hog = "head -c 80000000 /dev/zero | tail";
-    let mut job = scene.alike(&[(3, hog)]);
+    // It keeps all of a line, and this one has no end.
+    let hog = "ulimit -v 400000; exec tail /dev/zero";
+    let survivor = "(ulimit -v 400000; exec tail /dev/zero); exit 5";
+    // What comes later and ends in the same way has not taken too much.
+    let other = "kill -KILL $$";
+    let mut job = scene.alike(&[(3, hog), (4, other), (6, survivor), (7, other)]);
     job.resources.memory = Size::from_mib(32);
-    let all = scene.line((2..=5).map(|_| job.clone()), HOUR);
+    let all = scene.line((2..=8).map(|_| job.clone()), HOUR);
     scene.go();
-    for &task in &all {
+    let is_capped = Offers::find().memory;
+    for (number, &task) in (1..).zip(&all) {
         let ended = scene.machine.hears();
-        assert_eq!(ended.task, task);
-        if task != all[2] {
-            assert_eq!(ended.exit, Exit::Code(0), "{:?}", ended.reason);
-        }
+        let exit = match number {
+            3 if !is_capped => Exit::Code(1),
+            3 | 4 | 7 => Exit::Signal(9),
+            6 => Exit::Code(5),
+            _ => Exit::Code(0),
+        };
+        assert_eq!((ended.task, ended.exit), (task, exit), "{:?}", ended.reason);
+        let is_said = ended.reason.as_ref().is_some_and(|reason| reason.contains("asked for"));
+        assert_eq!(is_said, number == 3 && is_capped, "{number}: {:?}", ended.reason);
     }
     scene.ends_tidily();
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use shoal_model::{Size, Span};
+use shoal_model::{Job, Size, Span};
 use shoal_protocols::node::{Action, Exit};
 
 use crate::machine::{HOUR, Machine, lives, sh, task, wait_until};
@@ -91,6 +91,27 @@ fn task_that_is_stopped_before_it_is_forked_ends_too() {
     machine.start(1, sh("sleep 1000"), HOUR);
     machine.asks(Action::Stop(task(1)));
     assert_eq!(machine.hears_of(task(1)), Exit::Stopped);
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn task_that_has_itself_traced_and_halts_has_not_ended() {
+    let has_perl =
+        std::process::Command::new("perl").arg("-e1").status().is_ok_and(|status| status.success());
+    if !has_perl {
+        return;
+    }
+    let mut machine = Machine::with(Span::from_millis(100), Size::from_mib(1));
+    // Its parent is to trace it, and hears that it halts.
+    let traced = Job::command([
+        "perl",
+        "-e",
+        "print 'begun'; $| = 1; syscall(101, 0, 0, 0, 0); kill 'STOP', $$; exit 3",
+    ]);
+    machine.start(1, traced, Span::from_millis(600));
+    machine.hears_nothing_for(Duration::from_millis(200));
+    assert_eq!(machine.runs(2, sh("true")).exit, Exit::Code(0), "others go on");
+    assert_eq!(machine.hears_of(task(1)), Exit::Overran);
 }
 
 #[test]

@@ -157,7 +157,7 @@ impl Work {
     fn begin_with_few(&mut self, array: JobId, now: Time) -> Option<Time> {
         let shares = self.recipe.has_trains() && may_share(self.owned.get(&array)?.envelope.job());
         let progress = self.arrays.get_mut(&array)?;
-        if !shares || progress.few_until.is_some() || progress.last.is_some() {
+        if !shares || progress.few_until.is_some() {
             return None;
         }
         Some(*progress.few_until.insert(now + AT_FIRST))

@@ -169,7 +169,12 @@ impl Node {
         let Some(work) = &mut self.work else { return };
         let Some(owned) = work.owned.get(&task.job) else { return };
         let (Some((array, index)), None) = (owned.of, owned.train.leader()) else { return };
-        let riders = owned.train.riders().map_or(0, <[u32]>::len) as u32;
+        let rode = |index: &&u32| {
+            let rider = work.owned.get(&array.of_index(**index));
+            // Of those that are forgotten, most.
+            rider.is_none_or(|rider| rider.train.leader() == Some(task.job))
+        };
+        let riders = owned.train.riders().map_or(0, |riders| riders.iter().filter(rode).count()) as u32;
         let Some(progress) = work.arrays.get_mut(&array) else { return };
         // Not when it was last heard of: what ends right after that was not quick.
         if let Some(since) = progress.since(index) {

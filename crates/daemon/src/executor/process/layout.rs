@@ -19,6 +19,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use shoal_protocols::node::Task;
 
 /// A folder that only its owner can enter: who can reach the socket can run programs.
@@ -123,6 +125,18 @@ pub(super) fn attempt(home: &Path, task: Task) -> PathBuf {
 fn attempt_before(home: &Path, task: Task) -> [PathBuf; 2] {
     let job = home.join("tasks").join(task.job.to_string());
     [job.join(format!("{}-{}", task.epoch.0, task.rank.0)), job]
+}
+
+/// Moves a folder to its place, if nothing is there.
+pub(super) fn place(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
+        // There are file systems that know no such condition. Nobody else puts anything there.
+        Err(Errno::EINVAL | Errno::ENOSYS) => match fs::symlink_metadata(to) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => fs::rename(from, to),
+            facts => facts.and(Err(io::ErrorKind::AlreadyExists.into())),
+        },
+        moved => moved.map_err(io::Error::from),
+    }
 }
 
 /// Where the working folder of one attempt is, of whatever version; if it is nowhere, where it would be.

@@ -216,7 +216,9 @@ fn files(home: &Path, accepted: &[(usize, JobId, Kind)]) -> Result<Vec<String>, 
     for entry in std::fs::read_dir(home.join("tasks")).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let job = name.split('-').next().unwrap_or_default();
-        if !known.contains(job) {
+        if name.ends_with(".ride") {
+            wrong.push(format!("the carriage {name} is left"));
+        } else if !known.contains(job) {
             wrong.push(format!("a folder of job {job}, which nobody has accepted"));
         }
     }

@@ -114,13 +114,7 @@ pub(super) fn settle(child: &mut Child, line: &UnixStream, cell: &Cell) -> Resul
 
 /// Removes what a cell has left of itself.
 pub(super) fn clear(layout: &Layout, task: Task) {
-    let temporary = layout.temporary(task);
-    match rubbish::remove(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            eprintln!("cannot remove {}, which stays: {error}", temporary.display());
-        }
-        _ => {}
-    }
+    rubbish::discard(&layout.temporary(task));
     // Where its secrets were; they were in memory only.
     let _ = fs::remove_dir(layout.attempt(task).join(SECRETS));
 }

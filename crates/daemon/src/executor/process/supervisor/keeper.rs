@@ -49,6 +49,8 @@ const REAP: Duration = Duration::from_millis(5);
 const LINGER: Duration = Duration::from_secs(2);
 /// What is taken in one turn, at most: nobody waits for ever.
 const TURN_MAX: usize = 1_024;
+/// How long tasks that would ride in a carriage have cells of their own when one could not be made.
+const ON_FOOT: Duration = Duration::from_secs(60);
 /// How long a carriage may take to say how a task has ended that was killed.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
@@ -76,6 +78,8 @@ pub(super) struct Keeper {
     rides_begun: Number,
     /// When they were gathered last.
     gathered: Instant,
+    /// Until when none begins in a carriage, since one could not be made.
+    on_foot_until: Option<Instant>,
     /// The first process of each task, until it is reaped.
     leaders: BTreeMap<Pid, Task>,
     /// The process group of each task.
@@ -123,6 +127,8 @@ struct Running {
     full: bool,
     /// Why it is being ended.
     cause: Option<Exit>,
+    /// What its carriage has said of its end.
+    reason: Option<String>,
     /// It had its grace: whatever is left of it is killed.
     no_mercy: bool,
 }
@@ -156,6 +162,7 @@ impl Running {
             disk: order.walls.as_ref().and_then(|walls| walls.disk),
             full: false,
             cause: None,
+            reason: None,
             no_mercy: false,
         }
     }
@@ -205,6 +212,7 @@ impl Keeper {
             rides_known: BTreeMap::new(),
             rides_begun: 0,
             gathered: Instant::now(),
+            on_foot_until: None,
             leaders: BTreeMap::new(),
             groups: BTreeMap::new(),
             alarms: BTreeSet::new(),
@@ -460,10 +468,10 @@ impl Keeper {
                     running.group = Some(leader);
                     running.stage = Stage::Led(leader);
                     // What was said to it while it was being forked.
-                    match (running.cause, running.no_mercy) {
-                        (None, _) => {}
-                        (Some(_), false) => running.signal(Signal::SIGTERM),
-                        (Some(_), true) => running.signal(Signal::SIGKILL),
+                    if std::mem::take(&mut running.no_mercy) {
+                        self.kill(task);
+                    } else if running.cause.is_some() {
+                        running.signal(Signal::SIGTERM);
                     }
                     self.begins(task, &self.tasks[&task]);
                 }
@@ -536,8 +544,18 @@ impl Keeper {
                 self.control_groups.kill(running.groups(task));
             }
         }
-        let (exit, usage) = reaper::reap(pid, running.since);
-        let (exit, usage) = running.carriage.and_then(|_| self.rides.told(pid)).unwrap_or((exit, usage));
+        let (exit, usage) = match running.carriage.map(|ride| (ride, self.rides.told(ride))) {
+            None => reaper::reap(pid, running.since),
+            Some((_, Some(told))) => {
+                reaper::discard(pid);
+                running.reason = told.reason;
+                (told.exit, told.usage)
+            }
+            Some((ride, None)) => {
+                let folder = carriage::Folder::of(&self.layout, ride, task);
+                carriage::reap_untold(pid, &folder, running.since)
+            }
+        };
         running.stage = Stage::Leaderless(running.cause.unwrap_or(exit), usage);
     }
 
@@ -568,7 +586,8 @@ impl Keeper {
             }
         }
         for (task, (exit, usage)) in gone {
-            self.end(task, Ended { usage, ..ended(task, exit, None) })?;
+            let reason = self.tasks.get_mut(&task).and_then(|running| running.reason.take());
+            self.end(task, Ended { usage, ..ended(task, exit, reason) })?;
         }
         Ok(())
     }
@@ -618,7 +637,10 @@ impl Keeper {
                 ended.reason =
                     Some(format!("it was killed: it took more than the {most} of disk that it has"));
             }
-            self.spawner.clear(task, running.carriage);
+            match running.carriage {
+                Some(ride) => self.spawner.dismantle(ride),
+                None => self.spawner.clear(task),
+            }
         }
         output::finish(&self.layout.attempt(task), running.output_max, &mut running.dropped);
         [ended.stdout_dropped, ended.stderr_dropped] = running.dropped;

@@ -75,8 +75,8 @@ use spawner::Spawner;
 
 /// Tasks that run at once, at most; one more is not started.
 pub const TASKS_MAX: usize = 4_096;
-/// Tasks that wait for others to end, at most: the longest trains for more than a hundred processors.
-const WAITING_MAX: usize = 1 << 16;
+/// Tasks that wait for others to end, at most: the longest trains for five hundred processors.
+const WAITING_MAX: usize = 1 << 18;
 
 /// What can wait for the keeper; whoever has more to say waits.
 const EVENTS_MAX: usize = 4_096;

@@ -53,8 +53,26 @@ impl Reaper {
 
 /// Waits until a child has ended, whoever reaps it.
 pub(super) fn await_end(pid: Pid) {
-    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-    while let Err(Errno::EINTR) = waitid(Id::Pid(pid), flags) {}
+    loop {
+        match waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+            Ok(status) if !is_end(&status) => pass_over(&status),
+            Err(Errno::EINTR) => {}
+            _ => return,
+        }
+    }
+}
+
+/// Whether this says that a child has ended. Of one that has itself traced, the system shows that it halts to whoever waits
+/// for its end.
+pub(super) fn is_end(status: &WaitStatus) -> bool {
+    matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..))
+}
+
+/// Has the system not show again that a child halts. It stays halted: its parent traces nobody.
+pub(super) fn pass_over(status: &WaitStatus) {
+    if let Some(pid) = status.pid() {
+        let _ = waitid(Id::Pid(pid), WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG);
+    }
 }
 
 /// Reaps a child that has ended; says how, and what it took.
@@ -67,14 +85,18 @@ pub(super) fn reap(pid: Pid, since: Instant) -> (Exit, Usage) {
 
 /// A child that has ended and is not reaped, if there is one; `known` are children that the first thread did not fork.
 pub(super) fn next_ended(known: impl Iterator<Item = Pid>) -> Option<Pid> {
-    match waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG) {
-        Ok(status) => status.pid(),
-        // A signal without a name has ended a child, and hides which. Rare, so that asking after each will do.
-        Err(Errno::EINVAL) => {
-            let orphans = system::children_of_main().unwrap_or_default();
-            known.chain(orphans).find(|&pid| has_ended(pid))
+    loop {
+        match waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG) {
+            Ok(WaitStatus::StillAlive) => return None,
+            Ok(status) if !is_end(&status) => pass_over(&status),
+            Ok(status) => return status.pid(),
+            // A signal without a name has ended a child, and hides which. Rare, so that asking after each will do.
+            Err(Errno::EINVAL) => {
+                let orphans = system::children_of_main().unwrap_or_default();
+                return known.chain(orphans).find(|&pid| has_ended(pid));
+            }
+            Err(_) => return None,
         }
-        Err(_) => None,
     }
 }
 

@@ -27,10 +27,13 @@ use shoal_protocols::node::{Exit, Task, Usage};
 
 use super::super::layout::Layout;
 use super::super::words::{Ended, Order};
+use super::carriage::{self, Folder};
 use super::grants::Grant;
 use super::spawner::Failed;
 use super::{ended, output, reaper, system};
 
+/// How tasks have ended whose carriages are the keeper's, at most. Of one whose word comes too late nobody asks.
+const TOLD_MAX: usize = 256;
 /// An order with less time than this left does not ride: its end would have to be watched for.
 const TIME_LEAST: Span = Span::from_secs(1);
 
@@ -50,8 +53,8 @@ struct Inner {
     rides: BTreeMap<Number, Ride>,
     /// Whose ride a process is of: a task's first, or a carriage.
     of: BTreeMap<Pid, Number>,
-    /// How tasks have ended whose carriages are the keeper's by now.
-    told: BTreeMap<Pid, (Exit, Usage)>,
+    /// How the last of rides have ended whose carriages are the keeper's by now.
+    told: BTreeMap<Number, Ended>,
     ended: Vec<Ended>,
     over: Vec<Over>,
 }
@@ -91,6 +94,8 @@ pub(super) struct Over {
     pub left: Option<(Current, Left)>,
     /// Whose turn had not come.
     pub rest: VecDeque<Order>,
+    /// Whether there was no carriage for it.
+    pub refused: bool,
 }
 
 /// A ride that the keeper takes over.
@@ -133,9 +138,9 @@ pub(super) fn may_ride(order: &Order) -> bool {
 
 /// Whether an order can have the place of another, and be in the same cell.
 pub(super) fn is_alike(one: &Order, other: &Order) -> bool {
-    let of = |order: &Order| (order.cores, order.gpus, order.memory, order.keep);
-    let does = |order: &Order| (order.work.clone(), order.environment.clone());
-    of(one) == of(other) && one.walls == other.walls && (one.walls.is_none() || does(one) == does(other))
+    let has = |order: &Order| (order.cores, order.gpus, order.memory, order.keep);
+    let do_the_same = || one.work == other.work && one.environment == other.environment;
+    has(one) == has(other) && one.walls == other.walls && (one.walls.is_none() || do_the_same())
 }
 
 impl Rides {
@@ -148,6 +153,23 @@ impl Rides {
         let grant = Arc::new(grant);
         let ridden = Ride { began: Instant::now(), grant, current: None, rest, last: behind };
         self.lock().rides.insert(ride, ridden);
+    }
+
+    /// The order whose turn will be first; none if the ride is over.
+    pub fn first(&self, ride: Number) -> Option<(Order, Arc<Grant>)> {
+        let inner = self.lock();
+        let ridden = inner.rides.get(&ride)?;
+        Some((ridden.rest.front()?.clone(), Arc::clone(&ridden.grant)))
+    }
+
+    /// Notes the carriage of a ride. Called before anybody else may take it for an orphan.
+    pub fn stands(&self, ride: Number, carriage: Pid) {
+        self.lock().of.insert(carriage, ride);
+    }
+
+    /// Ends a ride for which there is no carriage, before its first.
+    pub fn refuse(&self, ride: Number) {
+        self.lock().close(ride, None, true);
     }
 
     /// The order whose turn it is; none if the ride is over.
@@ -165,7 +187,7 @@ impl Rides {
                 Some((order, Arc::clone(&ridden.grant)))
             }
             None => {
-                inner.close(ride, None);
+                inner.close(ride, None, false);
                 None
             }
         }
@@ -208,7 +230,7 @@ impl Rides {
             let how = Ended { usage, ..ended(current.order.task, exit, None) };
             inner.finish(&self.layout, &current, how);
         } else {
-            inner.close(ride, Some((current, Left::Leaderless(exit, usage))));
+            inner.close(ride, Some((current, Left::Leaderless(exit, usage))), false);
             return Some(Then::Over);
         }
         Some(inner.go_on(ride))
@@ -216,32 +238,39 @@ impl Rides {
 
     /// Notes how a task has ended that rode in a carriage; if nothing else of it is left, its folder is at its place. None if
     /// it is the keeper's by now, which learns from this what the end of the carriage means.
-    pub fn rode(&self, ride: Number, carriage: Pid, how: Ended, clean: bool) -> Option<Then> {
+    pub fn rode(&self, ride: Number, how: Ended, clean: bool) -> Option<Then> {
         let mut inner = self.lock();
         let current = inner.rides.get_mut(&ride).and_then(|ridden| ridden.current.take());
-        if !clean || current.is_none() {
-            inner.told.insert(carriage, (how.exit, how.usage));
+        if let Some(current) = current.as_ref().filter(|_| clean) {
+            inner.finish(&self.layout, current, how);
+            return Some(inner.go_on(ride));
         }
-        let current = current?;
-        if !clean {
-            inner.close(ride, Some((current, Left::Carriage)));
-            return Some(Then::Over);
+        if inner.told.len() >= TOLD_MAX {
+            inner.told.pop_first();
         }
-        inner.finish(&self.layout, &current, how);
-        Some(inner.go_on(ride))
+        inner.told.insert(ride, how);
+        inner.close(ride, Some((current?, Left::Carriage)), false);
+        Some(Then::Over)
     }
 
     /// Ends and reaps a carriage that no longer says what it should, unless it is the keeper's.
     pub fn lost(&self, ride: Number, carriage: Pid) {
+        let is_ours = |inner: &Inner| inner.rides.get(&ride).is_some_and(|ridden| ridden.current.is_some());
+        let inner = self.lock();
+        if is_ours(&inner) {
+            let _ = kill(carriage, Signal::SIGKILL);
+        }
+        drop(inner);
+        // It may take its time, and the other rides go on.
+        reaper::await_end(carriage);
         let mut inner = self.lock();
         let Some(current) = inner.rides.get_mut(&ride).and_then(|ridden| ridden.current.take()) else {
             return;
         };
         inner.of.remove(&carriage);
-        let _ = kill(carriage, Signal::SIGKILL);
-        reaper::await_end(carriage);
-        let (exit, usage) = reaper::reap(carriage, current.since);
-        inner.close(ride, Some((current, Left::Leaderless(exit, usage))));
+        let folder = Folder::of(&self.layout, ride, current.order.task);
+        let (exit, usage) = carriage::reap_untold(carriage, &folder, current.since);
+        inner.close(ride, Some((current, Left::Leaderless(exit, usage))), false);
     }
 
     /// Reaps a carriage that has ended with its ride.
@@ -251,9 +280,9 @@ impl Rides {
         reaper::discard(carriage);
     }
 
-    /// How the task has ended that was the last in a carriage, if that is known.
-    pub fn told(&self, carriage: Pid) -> Option<(Exit, Usage)> {
-        self.lock().told.remove(&carriage)
+    /// How the task has ended that was the last in the carriage of a ride, if that is known.
+    pub fn told(&self, ride: Number) -> Option<Ended> {
+        self.lock().told.remove(&ride)
     }
 
     /// Whether a process is of a ride.
@@ -309,15 +338,15 @@ impl Inner {
     /// A task has ended: the next is to be forked, if there is one.
     fn go_on(&mut self, ride: Number) -> Then {
         if self.rides.get(&ride).is_some_and(|ridden| ridden.rest.is_empty()) {
-            self.close(ride, None);
+            self.close(ride, None, false);
             return Then::Over;
         }
         Then::Next(ride)
     }
 
-    fn close(&mut self, ride: Number, left: Option<(Current, Left)>) {
+    fn close(&mut self, ride: Number, left: Option<(Current, Left)>, refused: bool) {
         if let Some(Ride { began, rest, last, .. }) = self.rides.remove(&ride) {
-            self.over.push(Over { ride, began, last, left, rest });
+            self.over.push(Over { ride, began, last, left, rest, refused });
         }
     }
 }

@@ -41,6 +41,16 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// The same, if the folder is there; if it cannot be done, complains and leaves it.
+pub(super) fn discard(folder: &Path) {
+    match remove(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            eprintln!("cannot remove {}, which stays: {error}", folder.display());
+        }
+        _ => {}
+    }
+}
+
 /// A name that nothing has in a folder.
 fn free_name(folder: &Path, number: &mut u64) -> std::path::PathBuf {
     loop {

@@ -20,13 +20,13 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 use std::thread;
 
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
+use shoal_model::Size;
 use shoal_model::job::Work;
 use shoal_protocols::node::{Exit, Task};
 
-use super::super::layout::Layout;
+use super::super::layout::{self, Layout};
 use super::super::words::Order;
 use super::grants::Grant;
 use super::groups::{Groups, Whose};
@@ -79,8 +79,10 @@ pub(super) struct Failed {
 
 enum Errand {
     Start(Box<(Order, Grant)>),
-    /// Remove what is left of the cell of a task that has ended, or of its carriage.
-    Clear(Task, Option<Number>),
+    /// Remove what is left of the cell of a task that has ended.
+    Clear(Task),
+    /// Remove what is left of the carriage of a ride.
+    Dismantle(Number),
     /// Remove the folder of a task that is forgotten.
     Remove(Task),
 }
@@ -177,9 +179,14 @@ impl Spawner {
         self.shared.riding.load(Ordering::SeqCst) < RIDES_MAX
     }
 
-    /// Has what is left of the cell of a task removed, or of its carriage.
-    pub fn clear(&self, task: Task, carriage: Option<Number>) {
-        let _ = self.errands.send(Errand::Clear(task, carriage));
+    /// Has what is left of the cell of a task removed.
+    pub fn clear(&self, task: Task) {
+        let _ = self.errands.send(Errand::Clear(task));
+    }
+
+    /// Has what is left of the carriage of a ride removed.
+    pub fn dismantle(&self, ride: Number) {
+        let _ = self.errands.send(Errand::Dismantle(ride));
     }
 
     /// Has the folder of a task removed; it is among [`Spawner::take_removed`] later.
@@ -215,18 +222,13 @@ impl Shared {
                         return;
                     }
                 }
-                Ok(Errand::Clear(_, Some(ride))) => carriage::dismantle(&self.layout, ride),
-                Ok(Errand::Clear(task, None)) => confine::clear(&self.layout, task),
+                Ok(Errand::Dismantle(ride)) => carriage::dismantle(&self.layout, ride),
+                Ok(Errand::Clear(task)) => confine::clear(&self.layout, task),
                 Ok(Errand::Remove(task)) => {
                     confine::clear(&self.layout, task);
                     let [before, job] = self.layout.attempt_before(task);
                     for folder in [self.layout.attempt(task), before] {
-                        match rubbish::remove(&folder) {
-                            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                                eprintln!("cannot remove {}, which stays: {error}", folder.display());
-                            }
-                            _ => {}
-                        }
+                        rubbish::discard(&folder);
                     }
                     // Not while other tasks of the job are remembered.
                     let _ = fs::remove_dir(job);
@@ -325,7 +327,7 @@ impl Shared {
         }
         let Program { path: program, argv, variables } = self.program(order, grant, &folder, seen)?;
 
-        let grouped = order.is_grouped() && self.make_groups(order, Whose::Task(order.task))?;
+        let grouped = order.is_grouped() && self.make_groups(order, Whose::Task(order.task), order.memory)?;
         let (mut command, cell) = if order.is_confined() || grouped {
             let wrong = |error| not_started("make a cell in", &folder, &error);
             let (mut command, line) = confine::command().map_err(wrong)?;
@@ -465,10 +467,10 @@ impl Shared {
         ]
     }
 
-    /// Makes control groups for a task; says whether there are any. Of one that is trusted, what cannot be made is done
-    /// without.
-    fn make_groups(&self, order: &Order, whose: Whose) -> Result<bool, Failed> {
-        let made = self.groups.make(whose, order.keep.unwrap_or_default(), order.memory);
+    /// Makes control groups for a task, with this much memory; says whether there are any. Of one that is trusted, what cannot be
+    /// made is done without.
+    fn make_groups(&self, order: &Order, whose: Whose, memory: Size) -> Result<bool, Failed> {
+        let made = self.groups.make(whose, order.keep.unwrap_or_default(), memory);
         made.or_else(|error| {
             let reason = format!("cannot make its control group: {error}");
             if order.is_confined() {
@@ -481,9 +483,7 @@ impl Shared {
 
     fn make_folder(&self, order: &Order, folder: &Path) -> Result<[File; 2], Failed> {
         let made = if order.prepared {
-            let prepared = self.layout.prepared(order.task);
-            renameat2(AT_FDCWD, &prepared, AT_FDCWD, folder, RenameFlags::RENAME_NOREPLACE)
-                .map_err(io::Error::from)
+            layout::place(&self.layout.prepared(order.task), folder)
         } else {
             match fs::create_dir(folder) {
                 // It is the first, or somebody has tidied up.

@@ -12,22 +12,47 @@ use std::time::{Duration, Instant};
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sched::{CpuSet, sched_getaffinity};
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::sys::resource::{Resource, getrlimit, rlim_t};
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::{Mode, fstat};
+use nix::sys::statfs::{FsType, fstatfs};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{Pid, chdir, dup2_stdin};
 use shoal_protocols::node::Exit;
 
 use super::super::{output, reaper, system};
-use super::{Rider, Rode, hear, say};
+use super::line::{Rider, Rode, hear, say};
 use crate::cell::{self, Cell, Failure};
 
 /// Where tasks could leave files that the next would find, besides their own folders.
-const FOLDERS: [&str; 3] = ["/tmp", "/dev/shm", "/dev/mqueue"];
+const FOLDERS: [&str; 3] = ["/tmp", "/dev/shm", QUEUES];
+/// Where message queues are seen, what the system calls them, and the number of a file system of them.
+const QUEUES: &str = "/dev/mqueue";
+const QUEUE: &str = "mqueue";
+const QUEUE_MAGIC: FsType = FsType(0x1980_0202);
 /// Where the system lists what else processes share by names, each with a line above.
 const TABLES: [&str; 3] = ["/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg"];
+/// What a process may have, and hands down to those that it starts.
+const LIMITS: [Resource; 15] = [
+    Resource::RLIMIT_AS,
+    Resource::RLIMIT_CORE,
+    Resource::RLIMIT_CPU,
+    Resource::RLIMIT_DATA,
+    Resource::RLIMIT_FSIZE,
+    Resource::RLIMIT_LOCKS,
+    Resource::RLIMIT_MEMLOCK,
+    Resource::RLIMIT_MSGQUEUE,
+    Resource::RLIMIT_NICE,
+    Resource::RLIMIT_NOFILE,
+    Resource::RLIMIT_NPROC,
+    Resource::RLIMIT_RTPRIO,
+    Resource::RLIMIT_RTTIME,
+    Resource::RLIMIT_SIGPENDING,
+    Resource::RLIMIT_STACK,
+];
 /// Two changes of a folder that are so far apart have different times: systems count them in steps of 10 ms at most.
 const SETTLES: Duration = Duration::from_millis(50);
 
@@ -66,10 +91,13 @@ fn stand(cell: &Cell) -> Result<(Spawn, Traces), Failure> {
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(wall)?;
     // Whatever loses its parent is found.
     prctl::set_child_subreaper(true).map_err(wall)?;
+    // One of its user could end it otherwise after its own end, and with it the next. Its tasks begin without this.
+    SigSet::all().thread_set_mask().map_err(wall)?;
     let nothing = |error: io::Error| Failure::Wall(format!("cannot open /dev/null: {error}"));
     let null = File::open("/dev/null").map_err(nothing)?;
     dup2_stdin(null).map_err(wall)?;
-    Ok((Spawn::new().map_err(wall)?, Traces::find().map_err(wall)?))
+    let unseen = |error| Failure::Wall(format!("what its tasks leave would not be seen: {error}"));
+    Ok((Spawn::new().map_err(wall)?, Traces::find().map_err(unseen)?))
 }
 
 /// How tasks are spawned.
@@ -117,11 +145,9 @@ impl Spawn {
     }
 }
 
-/// Waits for the end of a task, and ends what is left of its group.
+/// Waits for the end of a task. What is left of it then is not this process's to end: it may have been asked to.
 fn see_off(leader: Pid, since: Instant, traces: &mut Traces) -> Rode {
     await_end(leader);
-    // While the leader is not reaped, the number of its group is nobody else's.
-    let _ = killpg(leader, Signal::SIGKILL);
     let (exit, usage) = reaper::reap(leader, since);
     // One that the system has killed may have had more memory than it has: that is to be looked into.
     let clean = exit != Exit::Signal(Signal::SIGKILL as i32) && is_alone() && traces.are_none();
@@ -132,6 +158,7 @@ fn see_off(leader: Pid, since: Instant, traces: &mut Traces) -> Rode {
 fn await_end(leader: Pid) {
     loop {
         match waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+            Ok(status) if !reaper::is_end(&status) => reaper::pass_over(&status),
             Ok(ended) if ended.pid() == Some(leader) => return,
             Ok(ended) => ended.pid().into_iter().for_each(reaper::discard),
             Err(Errno::EINTR) => {}
@@ -159,13 +186,28 @@ fn is_alone() -> bool {
 
 /// Where traces of tasks would be, with what is there before any.
 struct Traces {
-    folders: Vec<Folder>,
+    folders: Vec<Watched>,
     /// The length of each.
     tables: Vec<(File, usize)>,
+    inherited: Inherited,
+}
+
+/// What a task has from its carriage, and others of its user could change.
+#[derive(PartialEq)]
+struct Inherited {
+    limits: Vec<(rlim_t, rlim_t)>,
+    cpus: CpuSet,
+}
+
+impl Inherited {
+    fn now() -> nix::Result<Inherited> {
+        let limits = LIMITS.into_iter().map(getrlimit).collect::<nix::Result<_>>()?;
+        Ok(Inherited { limits, cpus: sched_getaffinity(Pid::from_raw(0))? })
+    }
 }
 
 /// A folder, and the names in it before any task.
-struct Folder {
+struct Watched {
     folder: Dir,
     names: Vec<CString>,
     /// When it was changed last, by the clock of its file system; and since when it is known that this is so.
@@ -176,34 +218,50 @@ struct Folder {
 }
 
 impl Traces {
-    /// Those of a cell in which nothing has run. What the system does not have holds nothing.
-    fn find() -> nix::Result<Traces> {
-        let mut traces = Traces { folders: Vec::new(), tables: Vec::new() };
+    /// Those of a cell in which nothing has run. What the system does not have holds nothing; but what cannot be looked at may
+    /// hold anything.
+    fn find() -> io::Result<Traces> {
+        let inherited = Inherited::now()?;
+        let mut traces = Traces { folders: Vec::new(), tables: Vec::new(), inherited };
+        // Where this is there, so is all else that the system has to list.
+        let systems = fs::read_to_string("/proc/filesystems")?;
+        let has_queues = systems.split_ascii_whitespace().any(|system| system == QUEUE);
         for place in FOLDERS {
-            match Dir::open(place, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()) {
-                Err(Errno::ENOENT) => {}
-                opened => traces.folders.push(Folder::new(opened?)?),
+            let folder = match Dir::open(place, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()) {
+                Err(Errno::ENOENT) if place != QUEUES || !has_queues => continue,
+                opened => opened?,
+            };
+            if place == QUEUES && has_queues && fstatfs(&folder)?.filesystem_type() != QUEUE_MAGIC {
+                return Err(io::Error::other("message queues are not shown"));
             }
+            traces.folders.push(Watched::new(folder)?);
         }
-        for table in TABLES.into_iter().filter_map(|table| File::open(table).ok()) {
-            let length = length(&table).unwrap_or(0);
-            traces.tables.push((table, length));
+        for table in TABLES {
+            match File::open(table) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => {
+                    let table = opened?;
+                    let length = length(&table)?;
+                    traces.tables.push((table, length));
+                }
+            }
         }
         Ok(traces)
     }
 
     fn are_none(&mut self) -> bool {
-        self.tables.iter().all(|(table, before)| length(table).is_ok_and(|length| length == *before))
+        Inherited::now().is_ok_and(|inherited| inherited == self.inherited)
+            && self.tables.iter().all(|(table, before)| length(table).is_ok_and(|length| length == *before))
             && self.folders.iter_mut().all(|folder| folder.is_as_before().unwrap_or(false))
     }
 }
 
-impl Folder {
-    fn new(mut folder: Dir) -> nix::Result<Folder> {
+impl Watched {
+    fn new(mut folder: Dir) -> nix::Result<Watched> {
         // Beneath `/tmp` there is the task's own folder, where the node's lies there.
         let names =
             folder.iter().map(|entry| Ok(entry?.file_name().to_owned())).collect::<nix::Result<_>>()?;
-        Ok(Folder { folder, names, changed: (0, 0), since: Instant::now(), is_settled: false })
+        Ok(Watched { folder, names, changed: (0, 0), since: Instant::now(), is_settled: false })
     }
 
     /// Whether there is no new name in it. Nobody is there who could make one meanwhile.
@@ -229,7 +287,7 @@ impl Folder {
     }
 }
 
-/// How long the beginning of a table is: it is longer with each entry.
+/// How long the beginning of a table is: it gets longer with each entry.
 fn length(table: &File) -> io::Result<usize> {
     table.read_at(&mut [0; 1024], 0)
 }

@@ -11,7 +11,7 @@ use super::super::groups::Whose;
 use super::super::lines::Waiting;
 use super::super::rides::{self, Current, Gathered, Left, Number, Over, TakenOver};
 use super::super::{TASKS_MAX, ended};
-use super::{Keeper, LOOK, Running, Stage, micros};
+use super::{Keeper, LOOK, ON_FOOT, Running, Stage, micros};
 use crate::store;
 
 /// A ride, as the keeper knows it.
@@ -37,8 +37,7 @@ impl Keeper {
     pub(super) fn ride(&mut self, behind: Task, first: Waiting) -> Result<Option<Waiting>, store::Error> {
         let full = self.tasks.len() >= TASKS_MAX || !self.spawner.can_ride();
         let carriage = first.order.is_confined();
-        // In a carriage a task must be somebody who cannot change what its folder lies in.
-        if full || !rides::may_ride(&first.order) || carriage && !self.grants.has_users() {
+        if full || !rides::may_ride(&first.order) || carriage && !self.has_carriages() {
             return Ok(Some(first));
         }
         let (ride, seat) = (self.rides_begun + 1, first.order.task);
@@ -68,6 +67,13 @@ impl Keeper {
         Ok(None)
     }
 
+    /// Whether tasks that are not trusted may ride.
+    fn has_carriages(&mut self) -> bool {
+        self.on_foot_until.take_if(|until| *until <= Instant::now());
+        // Each must be somebody who cannot change what its folder lies in.
+        self.on_foot_until.is_none() && self.grants.has_users()
+    }
+
     /// Writes and tells what has ended of rides, and goes on with what is left of those that are over.
     pub(super) fn gather_rides(&mut self) -> Result<(), store::Error> {
         let Gathered { ended, over } = self.rides.gather();
@@ -77,7 +83,10 @@ impl Keeper {
             let asker = ride.and_then(|ride| self.rides_known.get(&ride)).map(|ride| ride.asker);
             self.note(asker.unwrap_or_default(), ended)?;
         }
-        for Over { ride, began, last, left, rest } in over {
+        for Over { ride, began, last, left, rest, refused } in over {
+            if refused {
+                self.on_foot_until = Some(Instant::now() + ON_FOOT);
+            }
             let left = left.map(|(current, left)| {
                 let stage = match (left, current.pid) {
                     (Left::Carriage, Some(carriage)) => Stage::Led(carriage),

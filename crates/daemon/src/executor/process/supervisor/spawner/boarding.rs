@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
 
-use nix::unistd::Pid;
 use shoal_model::job::Work;
 use shoal_protocols::node::Exit;
 
@@ -16,37 +15,54 @@ use super::super::groups::Whose;
 use super::super::rides::{Forked, Number, Then};
 use super::super::{Event, confine, ended};
 use super::{Failed, Program, Shared, Spawned, UNPOISONED, cannot_run, not_started, unsettled};
-use crate::cell;
+use crate::cell::{self, Failure};
 
 impl Shared {
     /// Goes through a ride in a carriage, and tells the keeper when it is over.
     pub(super) fn ride_in_carriage(&self, ride: Number, events: &SyncSender<Event>) {
-        let mut carriage = None;
-        let is_ours = self.ride_in(&mut carriage, ride, events);
-        // The keeper lives as long as the process.
-        let _ = events.send(Event::Spawned);
-        let pid = carriage.as_ref().map(Carriage::pid);
-        carriage.into_iter().for_each(Carriage::stop);
+        let is_ours = match self.make_carriage(ride) {
+            Ok(Some(carriage)) => {
+                let is_ours = self.ride_in(&carriage, ride, events);
+                // The keeper lives as long as the process.
+                let _ = events.send(Event::Spawned);
+                let pid = carriage.pid();
+                carriage.stop();
+                if is_ours {
+                    self.rides.reap_carriage(pid);
+                }
+                is_ours
+            }
+            Ok(None) => true,
+            Err(Failed { reason, .. }) => {
+                eprintln!("quick tasks have cells of their own for a while: {reason}");
+                self.rides.refuse(ride);
+                let _ = events.send(Event::Spawned);
+                true
+            }
+        };
         if is_ours {
-            pid.into_iter().for_each(|pid| self.rides.reap_carriage(pid));
             carriage::dismantle(&self.layout, ride);
         }
     }
 
     /// Says whether the carriage is still this thread's in the end, and not the keeper's.
-    fn ride_in(&self, carriage: &mut Option<Carriage>, ride: Number, events: &SyncSender<Event>) -> bool {
+    fn ride_in(&self, carriage: &Carriage, ride: Number, events: &SyncSender<Event>) -> bool {
         let mut program = None;
         while let Some((order, grant)) = self.rides.next(ride) {
             let task = order.task;
             let folder = Folder::of(&self.layout, ride, task);
-            let forking = self.forking.read().expect(UNPOISONED);
-            let result = self.admit(&order, &grant, ride, &folder, carriage, &mut program);
-            if let Err(failed) = &result {
-                carriage::explain(&folder.riding, &failed.reason);
-                folder.alight();
+            let boarded = self.board(&order, &grant, &folder, &mut program);
+            match &boarded {
+                Ok(rider) => carriage.admit(rider),
+                Err(failed) => {
+                    folder.explain(&failed.reason);
+                    folder.alight();
+                }
             }
-            let was_let_in = result.is_ok();
-            match self.rides.spawned(ride, task, result) {
+            let was_let_in = boarded.is_ok();
+            // Until the keeper knows that the carriage is its own, it is not to take it for an orphan.
+            let forking = self.forking.read().expect(UNPOISONED);
+            match self.rides.spawned(ride, task, boarded.map(|_| carriage.pid())) {
                 Forked::Runs(_) => drop(forking),
                 Forked::Failed => continue,
                 Forked::Taken(result) => {
@@ -55,13 +71,21 @@ impl Shared {
                     let _ = events.send(Event::Spawned);
                 }
             }
-            let Some(carriage) = carriage.as_ref().filter(|_| was_let_in) else { return true };
+            if !was_let_in {
+                return true;
+            }
             let (how, clean) = match carriage.hear() {
-                Ok(Rode::Ended { exit, usage, clean }) => (Ended { usage, ..ended(task, exit, None) }, clean),
+                Ok(Rode::Ended { exit, usage, clean }) => {
+                    // So that each is told of its own memory only.
+                    let ran_out = exit != Exit::Code(0) && order.is_grouped() && self.has_run_out(ride);
+                    (Ended { usage, ..ended(task, exit, None) }, clean && !ran_out)
+                }
                 Ok(Rode::Failed(failure)) => {
+                    // Where one cannot begin, the next could not either.
+                    let clean = matches!(failure, Failure::Program { .. });
                     let argv = program.as_ref().map_or(&[][..], |program: &Program| &program.argv);
                     let Failed { exit, reason } = unsettled(&folder.riding, argv, failure);
-                    (ended(task, exit, Some(reason)), true)
+                    (ended(task, exit, Some(reason)), clean)
                 }
                 Err(_) => {
                     self.rides.lost(ride, carriage.pid());
@@ -71,7 +95,7 @@ impl Shared {
             if clean {
                 folder.alight();
             }
-            match self.rides.rode(ride, carriage.pid(), how, clean) {
+            match self.rides.rode(ride, how, clean) {
                 Some(Then::Next(_)) => {}
                 Some(Then::Over) => return clean,
                 None => return false,
@@ -80,19 +104,20 @@ impl Shared {
         true
     }
 
-    /// Has a task begin to ride, in a carriage that is made for it if there is none; says which process that is. What it runs is
-    /// left where that of the one before it was.
-    fn admit(
+    fn has_run_out(&self, ride: Number) -> bool {
+        self.groups.ran_out(Whose::Ride(ride))
+    }
+
+    /// Makes the folder of a task that is to ride, and says what it runs, which is left where that of the one before it was.
+    fn board(
         &self,
         order: &Order,
         grant: &Grant,
-        ride: Number,
         folder: &Folder,
-        carriage: &mut Option<Carriage>,
         program: &mut Option<Program>,
-    ) -> Result<Pid, Failed> {
+    ) -> Result<Rider, Failed> {
         let Folder { riding, home } = folder;
-        folder.make(&self.layout, ride, grant.user).map_err(|error| {
+        folder.make(grant.user).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
                 let reason = format!("{} is there: the task was started before", home.display());
                 return Failed { exit: Exit::Lost, reason };
@@ -115,33 +140,30 @@ impl Shared {
         {
             cell::user::give(riding, user).map_err(|error| not_started("give away", riding, &error))?;
         }
-        let carriage = match carriage {
-            Some(carriage) => carriage,
-            None => carriage.insert(self.make_carriage(order, grant, ride, riding)?),
-        };
-        // If it has ended, that is found when it is listened to.
-        let _ = carriage.admit(&rider);
-        Ok(carriage.pid())
+        Ok(rider)
     }
 
-    fn make_carriage(
-        &self,
-        order: &Order,
-        grant: &Grant,
-        ride: Number,
-        folder: &Path,
-    ) -> Result<Carriage, Failed> {
-        let wrong = |error| not_started("make a carriage for", folder, &error);
-        let mut cell = confine::carriage_of(order, grant, &self.layout, ride);
-        if order.is_grouped() && self.make_groups(order, Whose::Ride(ride))? {
+    /// Makes the carriage of a ride, with room for those that it carries; none if the ride is over before.
+    fn make_carriage(&self, ride: Number) -> Result<Option<Carriage>, Failed> {
+        let Some((order, grant)) = self.rides.first(ride) else { return Ok(None) };
+        let folder = self.layout.carriage_work(ride);
+        let wrong = |error| not_started("make a carriage for", &folder, &error);
+        carriage::make_room(&self.layout, ride).map_err(wrong)?;
+        let mut cell = confine::carriage_of(&order, &grant, &self.layout, ride);
+        let memory = carriage::memory_with(order.memory);
+        if order.is_grouped() && self.make_groups(&order, Whose::Ride(ride), memory)? {
             cell.groups = self.groups.made(Whose::Ride(ride));
         }
         let (mut command, line) = carriage::command().map_err(wrong)?;
-        command.envs(self.marks(order.task)).current_dir(folder);
-        let child = self.spawn(&mut command, grant).map_err(wrong)?;
+        command.envs(self.marks(order.task)).current_dir(&folder);
+        let _forking = self.forking.read().expect(UNPOISONED);
+        let child = self.spawn(&mut command, &grant).map_err(wrong)?;
         // The other end of the line lies in it, and must be nobody's but the child's.
         drop(command);
-        Carriage::settle(child, line, &cell).map_err(|failure| unsettled(folder, &[], failure))
+        let carriage =
+            Carriage::settle(child, line, &cell).map_err(|failure| unsettled(&folder, &[], failure))?;
+        self.rides.stands(ride, carriage.pid());
+        Ok(Some(carriage))
     }
 }
 
