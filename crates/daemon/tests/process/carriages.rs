@@ -438,7 +438,7 @@ fn memory_beyond_what_was_asked_for_ends_one_and_says_so() {
     // What comes later and ends in the same way has not taken too much.
     let other = "kill -KILL $$";
     let mut job = scene.alike(&[(3, hog), (4, other), (6, survivor), (7, other)]);
-    job.resources.memory = Size::from_mib(32);
+    job.resources.memory = Size::from_mib(8);
     let all = scene.line((2..=8).map(|_| job.clone()), HOUR);
     scene.go();
     let is_capped = Offers::find().memory;

@@ -10,9 +10,9 @@
 //! is ever two. That a leader has ended is noted only after all that rode with it have.
 //!
 //! A train lasts about a second, by how long the last jobs took, and gets shorter towards the end of an array, though not
-//! shorter than it takes to find a place, so that all places are done at about the same time. Those that have not begun after [`RIDES_MOST`], because one before
-//! them is slow for once, get off. Who got off before its turn and comes right after another that did so too may ride with
-//! that one: very many would otherwise look for places one by one.
+//! shorter than it takes to find a place, so that all places are done at about the same time. Those that have not begun
+//! after [`RIDES_MOST`], because one before them is slow for once, get off. Who got off before its turn and comes right
+//! after another that did so too may ride with that one: very many would otherwise look for places one by one.
 
 use shoal_model::job::Mode;
 use shoal_model::{Epoch, Job, JobId, NodeId, Span, Time};
@@ -169,12 +169,8 @@ impl Node {
         let Some(work) = &mut self.work else { return };
         let Some(owned) = work.owned.get(&task.job) else { return };
         let (Some((array, index)), None) = (owned.of, owned.train.leader()) else { return };
-        let rode = |index: &&u32| {
-            let rider = work.owned.get(&array.of_index(**index));
-            // Of those that are forgotten, most.
-            rider.is_none_or(|rider| rider.train.leader() == Some(task.job))
-        };
-        let riders = owned.train.riders().map_or(0, |riders| riders.iter().filter(rode).count()) as u32;
+        // With those that got off: that one was slow for once says little of the others.
+        let riders = owned.train.riders().map_or(0, <[u32]>::len) as u32;
         let Some(progress) = work.arrays.get_mut(&array) else { return };
         // Not when it was last heard of: what ends right after that was not quick.
         if let Some(since) = progress.since(index) {

@@ -154,6 +154,8 @@ fn clear(layout: &Layout, carriage: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use shoal_model::{Epoch, JobId, Rank};
 
     use super::*;
@@ -182,14 +184,19 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let layout = Layout::create(home.path()).unwrap();
         make_room(&layout, RIDE).unwrap();
-        for (number, shown) in [(1, false), (2, true)] {
+        let all = Barrier::new(4);
+        for number in 0..200 {
             let folder = ridden(&layout, number);
-            if shown {
+            if number > 0 {
                 folder.show();
                 assert_eq!(fs::read_to_string(folder.home.join("stdout")).unwrap(), "written");
             }
             assert!(folder.was_begun());
-            std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(|| folder.alight()))));
+            let alight = || {
+                all.wait();
+                folder.alight();
+            };
+            std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(alight))));
             assert!(is_home(&folder) && !folder.riding.exists());
         }
         dismantle(&layout, RIDE);
