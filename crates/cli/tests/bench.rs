@@ -61,6 +61,7 @@ fn grid_is_measured_in_all_its_parts_and_leaves_nothing_behind() {
         let figure = |name: &str| speed[name].as_f64().unwrap();
         assert_eq!(figure("jobs"), 60.0);
         assert!((figure("jobs_per_s") / figure("raw_per_s") / figure("ratio") - 1.0).abs() < 1e-9);
+        assert_eq!(speed["rounds"].as_array().unwrap().len(), 1);
     }
     let sizes: Vec<_> =
         all["starts"].as_array().unwrap().iter().map(|start| start["nodes"].clone()).collect();
@@ -76,6 +77,19 @@ fn grid_is_measured_in_all_its_parts_and_leaves_nothing_behind() {
     assert!(all["queue"]["restart_s"].as_f64().unwrap() > 0.0);
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn arrays_are_run_several_times_and_the_one_in_the_middle_is_shown() {
+    let grid =
+        ["bench", "grid", "--only", "array", "--jobs", "20", "--nodes", "2", "--rounds", "3", "--json"];
+    let all = json(&grid);
+    for speeds in all["arrays"].as_array().unwrap() {
+        let rounds = speeds["rounds"].as_array().unwrap();
+        let ratios: Vec<f64> = rounds.iter().map(|round| round["ratio"].as_f64().unwrap()).collect();
+        assert!(ratios.len() == 3 && ratios.is_sorted(), "{ratios:?}");
+        assert_eq!(speeds["ratio"], ratios[1]);
+    }
 }
 
 #[test]

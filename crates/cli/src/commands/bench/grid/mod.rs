@@ -36,6 +36,9 @@ pub struct Arguments {
     /// Run arrays of this many jobs
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     jobs: u32,
+    /// Run each array so often; what is shown is the run in the middle, by its ratio to the machine's limit
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
     /// Have this many nodes, where it is more than one
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(2..=64))]
     nodes: u16,
@@ -65,13 +68,16 @@ pub struct Arguments {
     quick: bool,
 }
 
+/// The part of the processors from which on it is said that other machines took it.
+const MUCH: f64 = 0.05;
+
 /// What came of it; what was not asked for is left out.
 #[derive(Debug, Default, Serialize)]
 struct Printed {
     /// Cores of the machine.
     cores: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    arrays: Vec<array::Speed>,
+    arrays: Vec<array::Speeds>,
     /// `shoal submit` from its start to its end, on an empty node.
     #[serde(skip_serializing_if = "Option::is_none")]
     submit: Option<Spread>,
@@ -119,6 +125,7 @@ impl Arguments {
         }
         Arguments {
             jobs: 60,
+            rounds: 1,
             nodes: 4,
             submits: 10,
             starts: 5,
@@ -145,7 +152,8 @@ pub fn run(arguments: Arguments, output: Options) -> Result<(), Error> {
         let each = sizes.cores.unwrap_or(u32::try_from(cores).unwrap_or(1));
         let mut rubbish = Vec::new();
         for (nodes, keep) in [(1, Keep::Trusted), (sizes.nodes, Keep::Trusted), (1, Keep::Isolated)] {
-            printed.arrays.push(array::measure(sizes.jobs, nodes, each, keep, &mut rubbish, &bar)?);
+            let plan = array::Plan { jobs: sizes.jobs, nodes, cores: each, keep };
+            printed.arrays.push(array::measure(plan, sizes.rounds, &mut rubbish, &bar)?);
         }
     }
     if sizes.wants(Part::Start) {
@@ -169,19 +177,31 @@ fn table(printed: &Printed) -> Table {
     let mut row = |title: String, figure: String, beside: String| {
         table.row([title, figure, beside]);
     };
-    for speed in &printed.arrays {
-        let array::Speed { jobs, nodes, cores, keep, jobs_per_s, raw_per_s, ratio, .. } = speed;
+    for speeds in &printed.arrays {
+        let array::Plan { jobs, nodes, cores, keep } = speeds.plan;
+        let array::Speed { jobs_per_s, raw_per_s, ratio, .. } = speeds.middle;
+        let between = |(least, most): (f64, f64)| match speeds.rounds.len() {
+            1 => String::new(),
+            _ => format!(" ({:.0} to {:.0} %)", least * 100.0, most * 100.0),
+        };
+        let range = between(speeds.range(|speed| speed.ratio));
         row(
             format!("array of {jobs}, {nodes} nodes of {cores} cores, {}", keep.name()),
             format!("{jobs_per_s:.0} jobs/s"),
-            format!("{:.0} % of {raw_per_s:.0} spawns/s", ratio * 100.0),
+            format!("{:.0} % of {raw_per_s:.0} spawns/s{range}", ratio * 100.0),
         );
-        if let (Some(raw), Some(ratio)) = (speed.raw_in_cells_per_s, speed.ratio_in_cells) {
+        if let (Some(raw), Some(ratio)) = (speeds.middle.raw_in_cells_per_s, speeds.middle.ratio_in_cells) {
+            let range = between(speeds.range(|speed| speed.ratio_in_cells.unwrap_or_default()));
             row(
                 String::new(),
                 String::new(),
-                format!("{:.0} % of {raw:.0} spawns/s in cells", ratio * 100.0),
+                format!("{:.0} % of {raw:.0} spawns/s in cells{range}", ratio * 100.0),
             );
+        }
+        // What was measured then is the others as much as this.
+        if let Some(stolen) = speeds.middle.stolen.filter(|&stolen| stolen >= MUCH) {
+            let said = format!("other machines took {:.0} % of the processors", stolen * 100.0);
+            row(String::new(), String::new(), said);
         }
     }
     let spread =
