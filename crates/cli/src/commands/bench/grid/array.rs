@@ -21,6 +21,8 @@ use crate::job::Beside;
 const SPAWNS: usize = 2_000;
 /// By how many threads for each core they are: on a busy machine more threads get more of it.
 const EACH: [usize; 2] = [1, 4];
+/// How long nodes are left alone before: those that have just met have a lot to say.
+const SETTLE: Duration = Duration::from_secs(2);
 /// This program, whatever its file is called.
 const ITSELF: &str = "/proc/self/exe";
 /// How often an array is asked after.
@@ -134,6 +136,9 @@ fn measure_once(plan: Plan, rubbish: &mut Vec<TempDir>, bar: &Bar) -> Result<Spe
     let shape = Shape { nodes: nodes.into(), cores, prefix: "shoal-bench-", settings: keep.settings() };
     let grid = Grid::start(shape)?;
     let client = grid.node(0).client()?;
+    if nodes > 1 {
+        std::thread::sleep(SETTLE);
+    }
     let indexes = format!("1-{jobs}").parse().map_err(|_| Error::internal("an array that makes no sense"))?;
     let limit = Some(Span::from_mins(1));
     let job = Job { array: Some(Box::new(indexes)), limit, ..Job::command([raw::NOTHING]) };

@@ -42,9 +42,9 @@ use crate::store;
 /// How often outputs are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long the ends of tasks that ride may wait to be written and told, for many at once.
-const GATHER: Duration = Duration::from_millis(100);
+const GATHER: Duration = Duration::from_millis(200);
 /// How long the end of any other may wait while there are some that ride.
-const REAP: Duration = Duration::from_millis(5);
+const REAP: Duration = Duration::from_millis(3);
 /// How long a supervisor without daemon and tasks stays: all that it knows is on disk.
 const LINGER: Duration = Duration::from_secs(2);
 /// What is taken in one turn, at most: nobody waits for ever.
@@ -78,6 +78,8 @@ pub(super) struct Keeper {
     rides_begun: Number,
     /// When they were gathered last.
     gathered: Instant,
+    /// When it was looked last which others have ended.
+    reaped: Instant,
     /// Until when none begins in a carriage, since one could not be made.
     on_foot_until: Option<Instant>,
     /// The first process of each task, until it is reaped.
@@ -212,6 +214,7 @@ impl Keeper {
             rides_known: BTreeMap::new(),
             rides_begun: 0,
             gathered: Instant::now(),
+            reaped: Instant::now(),
             on_foot_until: None,
             leaders: BTreeMap::new(),
             groups: BTreeMap::new(),
@@ -255,9 +258,10 @@ impl Keeper {
         };
         let alarm = self.alarms.first().map(|alarm| alarm.0);
         let leave = self.idle_since.map(|since| since + LINGER);
-        let pause = if self.tasks.is_empty() { GATHER } else { REAP };
-        let gather = if self.rides_known.is_empty() { None } else { Some(self.gathered + pause) };
-        [look, alarm, leave, gather, self.ledger.sync_at()].into_iter().flatten().min()
+        let rides = !self.rides_known.is_empty();
+        let gather = rides.then(|| self.gathered + GATHER);
+        let reap = (rides && !self.tasks.is_empty()).then(|| self.reaped + REAP);
+        [look, alarm, leave, gather, reap, self.ledger.sync_at()].into_iter().flatten().min()
     }
 
     fn on_event(&mut self, event: Event) -> Result<(), store::Error> {
@@ -284,7 +288,9 @@ impl Keeper {
     /// Does all that follows from what has come.
     fn turn(&mut self) -> Result<(), store::Error> {
         self.on_spawned()?;
-        self.gather_rides()?;
+        if self.rides.has_over() || self.gathered.elapsed() >= GATHER {
+            self.gather_rides()?;
+        }
         self.ring_alarms();
         self.look_at_outputs()?;
         self.reap()?;
@@ -513,6 +519,7 @@ impl Keeper {
 
     /// Reaps all that has ended: first processes with what they took, orphans without.
     fn reap(&mut self) -> Result<(), store::Error> {
+        self.reaped = Instant::now();
         let mut asked = None;
         while let Some(pid) = reaper::next_ended(self.leaders.keys().copied()) {
             if let Some(task) = self.leaders.remove(&pid) {

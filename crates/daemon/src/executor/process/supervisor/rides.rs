@@ -290,6 +290,11 @@ impl Rides {
         self.lock().of.contains_key(&pid)
     }
 
+    /// Whether there are rides that go on no more, and were not gathered.
+    pub fn has_over(&self) -> bool {
+        !self.lock().over.is_empty()
+    }
+
     /// All that has come of rides since the last call.
     pub fn gather(&self) -> Gathered {
         let mut inner = self.lock();

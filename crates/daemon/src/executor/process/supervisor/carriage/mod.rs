@@ -13,10 +13,13 @@
 //! To put up walls and to take them down takes several times as long as a task that does nothing. Those of an array are
 //! the same owner's and do the same, so what they share is no secret between them: the walls, and the user that they are.
 //! What one of them leaves is not the next one's: its folder is moved out of the carriage when it has ended, and as soon
-//! as a process, a file in `/tmp`, shared memory or a queue is left, nobody else rides in that carriage.
+//! as a process, a file in `/tmp`, shared memory or a queue is left, or the carriage itself is not as it was, nobody else
+//! rides in it.
 //!
 //! While it rides, a task's folder lies in one that it cannot change: that takes a user of its own, and so a node that runs
 //! as root. When the keeper takes over a task in its ride, a link shows its folder where it is looked for, until its end.
+//!
+//! [`line`] has the words, [`folder`] the folders, [`inside`] the process itself.
 
 mod folder;
 pub mod inside;

@@ -14,7 +14,7 @@ use super::super::grants::Grant;
 use super::super::groups::Whose;
 use super::super::rides::{Forked, Number, Then};
 use super::super::{Event, confine, ended};
-use super::{Failed, Program, Shared, Spawned, UNPOISONED, cannot_run, not_started, unsettled};
+use super::{Failed, Program, Shared, Spawned, UNPOISONED, cannot_run, not_started, pin, set_of, unsettled};
 use crate::cell::{self, Failure};
 
 impl Shared {
@@ -163,6 +163,10 @@ impl Shared {
         let carriage =
             Carriage::settle(child, line, &cell).map_err(|failure| unsettled(&folder, &[], failure))?;
         self.rides.stands(ride, carriage.pid());
+        if let Some(cpus) = &grant.cpus {
+            // The two of them take turns: each is woken where the other has just worked.
+            pin(&set_of(cpus));
+        }
         Ok(Some(carriage))
     }
 }
