@@ -19,7 +19,7 @@
 //! While it rides, a task's folder lies in one that it cannot change: that takes a user of its own, and so a node that runs
 //! as root. When the keeper takes over a task in its ride, a link shows its folder where it is looked for, until its end.
 //!
-//! [`line`] has the words, [`folder`] the folders, [`inside`] the process itself.
+//! `line` has the words, `folder` the folders, [`inside`] the process itself.
 
 mod folder;
 pub mod inside;
