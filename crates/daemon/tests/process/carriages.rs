@@ -80,6 +80,12 @@ impl Scene {
         text.lines().map(str::to_owned).collect()
     }
 
+    /// Some of these were in one carriage. Not all: whoever is slow, as all may be for once, is the last in its own.
+    fn share(&self, tasks: &[Task]) {
+        let carriages: BTreeSet<i32> = tasks.iter().map(|&task| self.carriage(task)).collect();
+        assert!(!shares() || carriages.len() < tasks.len(), "{carriages:?}");
+    }
+
     /// In which carriage a task was.
     fn carriage(&self, task: Task) -> i32 {
         let text = self.machine.text(task, "stdout");
@@ -155,9 +161,9 @@ fn scripts_and_programs_that_are_missing_ride_like_any_other() {
             let (stdout, stderr) = (scene.machine.text(task, "stdout"), scene.machine.text(task, "stderr"));
             assert_eq!(stderr.contains("cannot run"), code == 127, "{stderr}");
             assert_eq!(stdout.ends_with("/script\n"), code == 0, "{stdout}");
-            if code == 0 {
-                assert_eq!(scene.carriage(task), scene.carriage(all[1]), "all have gone in one");
-            }
+        }
+        if code == 0 {
+            scene.share(&all[1..]);
         }
         scene.ends_tidily();
         scene = Scene::new();
@@ -228,6 +234,9 @@ fn one_that_is_stopped_in_its_turn_ends_whether_it_heeds_that_or_not() {
 #[test]
 fn one_that_is_stopped_may_leave_its_farewell_to_a_process_that_outlives_its_first() {
     let mut scene = Scene::new();
+    scene.machine.grace = Span::from_mins(1);
+    scene.machine.kill_daemon();
+    scene.machine.boot();
     let begun = scene.shared("begun").display().to_string();
     let saves = format!("trap 'sleep 0.1; echo saved; exit 0' TERM; echo x > {begun}; sleep 600 & wait");
     let hasty = format!("sh -c \"{saves}\" & wait");
@@ -291,7 +300,7 @@ fn what_one_leaves_is_not_there_for_the_next_and_what_is_clean_goes_on() {
     for (leaves, finds) in traces {
         let mut scene = Scene::new();
         let job = scene.alike(&[(3, leaves), (4, finds)]);
-        let all = scene.line((2..=6).map(|_| job.clone()), HOUR);
+        let all = scene.line((2..=9).map(|_| job.clone()), HOUR);
         scene.go();
         for &task in &all {
             let ended = scene.machine.hears();
@@ -303,9 +312,8 @@ fn what_one_leaves_is_not_there_for_the_next_and_what_is_clean_goes_on() {
         let own = ["hostfile", "stderr", "stdout"];
         assert!(found.is_empty() || found == own, "{leaves}: {found:?}");
         if shares() && found.is_empty() {
-            assert_eq!(scene.carriage(all[1]), scene.carriage(all[2]));
             assert_ne!(scene.carriage(all[2]), scene.carriage(all[3]), "{leaves}");
-            assert_eq!(scene.carriage(all[3]), scene.carriage(all[4]));
+            scene.share(&all[3..]);
         }
         scene.ends_tidily();
     }
@@ -356,7 +364,7 @@ fn task_cannot_look_into_its_carriage_nor_change_what_its_folder_lies_in() {
     }
     let text = scene.machine.text(all[2], "stdout");
     let lines: Vec<_> = text.lines().collect();
-    assert_eq!(scene.carriage(all[1]), scene.carriage(all[2]), "it rode");
+    assert_ne!(scene.carriage(all[2]), scene.machine.supervisor().as_raw(), "it rode");
     assert!(lines[1].parse::<u32>().unwrap() >= 0x7000_0000, "{text}");
     assert!(lines[2].ends_with("\t0000000000000000"), "its carriage has no rights either: {text}");
     scene.ends_tidily();
@@ -386,7 +394,6 @@ fn task_that_kills_or_halts_its_carriage_harms_itself_alone() {
         };
         assert_eq!(scene.machine.hears_of(task), exit);
     }
-    assert_eq!(scene.carriage(all[6]), scene.carriage(all[7]));
     scene.ends_tidily();
 }
 
@@ -399,16 +406,18 @@ fn one_that_takes_from_its_carriage_what_others_need_is_the_last_in_it() {
     {
         let mut scene = Scene::new();
         let job = scene.alike(&[(3, takes)]);
-        let all = scene.line((2..=6).map(|_| job.clone()), HOUR);
+        let all = scene.line((2..=9).map(|_| job.clone()), HOUR);
         scene.go();
         for &task in &all {
             let ended = scene.machine.hears();
             assert_eq!((ended.task, ended.exit), (task, Exit::Code(0)), "{takes}: {:?}", ended.reason);
         }
-        let carriages: Vec<i32> = all[1..].iter().map(|&task| scene.carriage(task)).collect();
+        // Who has one processor only cannot have that taken away.
         let is_felt = !takes.starts_with("taskset") || machine::cpus().len() > 1;
-        assert_eq!(carriages[1] != carriages[2], is_felt, "{takes}");
-        assert_eq!([carriages[0], carriages[3]], [carriages[1], carriages[2]], "{takes}");
+        if is_felt {
+            assert_ne!(scene.carriage(all[2]), scene.carriage(all[3]), "{takes}");
+        }
+        scene.share(&all[3..]);
         scene.ends_tidily();
     }
 }

@@ -108,7 +108,7 @@ fn task_that_has_itself_traced_and_halts_has_not_ended() {
         "-e",
         "print 'begun'; $| = 1; syscall(101, 0, 0, 0, 0); kill 'STOP', $$; exit 3",
     ]);
-    machine.start(1, traced, Span::from_millis(600));
+    machine.start(1, traced, Span::from_secs(3));
     machine.hears_nothing_for(Duration::from_millis(200));
     assert_eq!(machine.runs(2, sh("true")).exit, Exit::Code(0), "others go on");
     assert_eq!(machine.hears_of(task(1)), Exit::Overran);
