@@ -604,9 +604,9 @@ mod tests {
     #[test]
     fn first_line_of_a_script_is_read_as_the_system_reads_it() {
         let read = |text: &str| {
-            let argv = argv_of_script(Path::new("/work/script"), text);
+            let argv = argv_of_script(Path::new("/folder/script"), text);
             let (script, interpreter) = argv.split_last().unwrap();
-            assert_eq!(script, "/work/script");
+            assert_eq!(script, "/folder/script");
             interpreter.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(read("#!/bin/bash\n"), ["/bin/bash"]);
