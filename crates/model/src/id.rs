@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
+use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 use minicbor::{CborLen, Decode, Encode};
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +95,8 @@ impl Epoch {
 impl JobId {
     /// The id of one of an array's jobs: the first 16 bytes of a hash of the array's id and the index.
     pub fn of_index(self, index: u32) -> JobId {
-        let mut hasher = blake3::Hasher::new_derive_key(ELEMENT_CONTEXT);
+        static KEY: LazyLock<ContextKey> = LazyLock::new(|| hash_derive_key_context(ELEMENT_CONTEXT));
+        let mut hasher = blake3::Hasher::new_from_context_key(&KEY);
         hasher.update(&self.0).update(&index.to_be_bytes());
         let [id @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = *hasher.finalize().as_bytes();
         JobId(id)
@@ -195,6 +198,13 @@ impl<'de> Deserialize<'de> for JobId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn id_of_an_index_is_a_hash_of_both_that_is_nothing_else() {
+        let array = JobId([7; 16]);
+        let hash = blake3::derive_key(ELEMENT_CONTEXT, &[&[7; 16][..], &[0, 0, 1, 2]].concat());
+        assert_eq!(array.of_index(258).0, hash[..16]);
+    }
 
     #[test]
     fn ids_read_back_what_they_print() {

@@ -102,6 +102,9 @@ fn label(text: &str) -> Result<(Name, Line), String> {
     Ok((name, value.parse::<Line>().map_err(|error| error.to_string())?))
 }
 
+/// What is logged unless `SHOAL_LOG` says otherwise. The network would write down where it is for each packet.
+const LOGGED: &str = "info,iroh=warn,noq=warn";
+
 /// Runs a node, or starts one behind.
 pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
     let home = context.home()?;
@@ -116,7 +119,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<(), Error> {
     if arguments.detached {
         assembly::detach();
     }
-    let filter = EnvFilter::try_from_env("SHOAL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_env("SHOAL_LOG").unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

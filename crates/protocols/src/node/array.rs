@@ -74,9 +74,10 @@ impl Progress {
         self.open.len().saturating_sub(self.riding + begun)
     }
 
-    /// How many may ride with the next, if so many are left.
+    /// How many may ride with the next, if so many are left: not so many that none are under way for other places.
     fn riders(&self, left: u32) -> usize {
-        self.pace.riders(left, self.begun.len())
+        let places = self.begun.len();
+        self.pace.riders(left, places).min(OPEN_MAX / (2 * places.max(1)))
     }
 
     /// How many may be planned ahead, at most, if so many have begun.
@@ -426,5 +427,21 @@ impl Node {
     pub(super) fn elements(&self, array: JobId) -> Vec<JobId> {
         let progress = self.work.as_ref().and_then(|work| work.arrays.get(&array));
         progress.iter().flat_map(|progress| progress.open.values()).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wherever_trains_run_there_are_jobs_for_as_many_places_again() {
+        let mut progress = Progress::default();
+        progress.pace.note(Span::from_millis(1), 1_000);
+        for places in [1, 8, 16, 64, 1_000] {
+            progress.begun = (0..places).map(|index| (index, Time::ZERO)).collect();
+            let riders = progress.riders(10_000_000);
+            assert!(riders > 0 && 2 * riders * places as usize <= OPEN_MAX, "{riders} in {places}");
+        }
     }
 }

@@ -24,7 +24,7 @@ use crate::commit::two_phase::{self, Placement};
 use crate::protocol::Ctx;
 
 /// The most jobs that ride with one.
-pub const RIDERS_MAX: usize = 511;
+pub const RIDERS_MAX: usize = 1_023;
 /// Those that have not begun this long after their leader get off.
 pub const RIDES_MOST: Span = Span::from_secs(2);
 /// How long a train is meant to take.
@@ -33,6 +33,8 @@ const TAKES: Span = Span::from_secs(1);
 const TAKES_LEAST: Span = Span::from_millis(50);
 /// A job that takes no longer is quick.
 const QUICK: Span = Span::from_millis(100);
+/// A train has at most so many times as many jobs as were quick in a row: the first ones are short.
+const GROWS: u32 = 4;
 /// A train has at most the part of one place of those that are left, or this part.
 const PART_OF_LEFT: u32 = 4;
 
@@ -82,7 +84,7 @@ impl Pace {
     }
 
     /// So many jobs took so long together.
-    fn note(&mut self, took: Span, jobs: u32) {
+    pub fn note(&mut self, took: Span, jobs: u32) {
         let each = Span::from_micros(took.as_micros() / u64::from(jobs));
         if each > QUICK {
             *self = Pace::default();
@@ -93,12 +95,12 @@ impl Pace {
         self.quick = self.quick.saturating_add(jobs);
     }
 
-    /// How many may ride with the next, if so many are left and run in so many places: not more than were quick in a row.
+    /// How many may ride with the next, if so many are left and run in so many places.
     pub fn riders(&self, left: u32, places: usize) -> usize {
         let in_time = |time: Span| time.as_micros() / self.each.as_micros().max(1);
         let places = u32::try_from(places).unwrap_or(u32::MAX).max(PART_OF_LEFT);
         let part = u64::from(left / places).max(in_time(TAKES_LEAST));
-        let jobs = part.min(in_time(TAKES)).min(u64::from(self.quick));
+        let jobs = part.min(in_time(TAKES)).min(u64::from(self.quick.saturating_mul(GROWS)));
         (jobs as usize).saturating_sub(1).min(RIDERS_MAX)
     }
 }
@@ -263,11 +265,11 @@ mod tests {
         let mut pace = Pace::default();
         assert_eq!(pace.riders(10_000, 2), 0, "nothing is known yet");
         pace.note(Span::from_millis(1), 1);
-        assert_eq!(pace.riders(10_000, 2), 0);
+        assert_eq!(pace.riders(10_000, 2), 3, "four in all");
         pace.note(Span::from_millis(9), 9);
-        assert_eq!(pace.riders(10_000, 2), 9);
+        assert_eq!(pace.riders(10_000, 2), 39);
         pace.note(Span::from_secs(10), 10_000);
-        assert_eq!(pace.riders(1_000_000, 2), RIDERS_MAX);
+        assert_eq!(pace.riders(1_000_000, 2), 999, "a second");
         assert_eq!((pace.riders(800, 2), pace.riders(800, 8)), (199, 99), "in all places until the end");
         assert_eq!(pace.riders(32, 2), 49, "no shorter than 50 ms");
         pace.note(Span::from_millis(80), 1);
@@ -275,6 +277,8 @@ mod tests {
         assert_eq!((pace.riders(32, 2), pace.riders(7, 2)), (7, 1));
         pace.note(Span::from_secs(1), 1);
         assert_eq!(pace.riders(1_000_000, 2), 0);
+        pace.note(Span::from_millis(10), 1_000);
+        assert_eq!(pace.riders(1_000_000, 2), RIDERS_MAX);
     }
 
     #[test]

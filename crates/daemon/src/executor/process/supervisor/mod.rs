@@ -37,10 +37,12 @@ mod keeper;
 mod ledger;
 mod lines;
 mod output;
+mod quick;
 mod reaper;
 mod rides;
 mod rubbish;
 mod spawner;
+mod strings;
 mod survey;
 mod system;
 mod warden;
@@ -55,7 +57,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use nix::sys::prctl;
-use nix::unistd::setsid;
+use nix::unistd::{dup2_stdin, setsid};
 use shoal_protocols::node::{Exit, Task, Usage};
 
 pub use ledger::{ENDED_FOR, ENDED_MAX};
@@ -75,7 +77,7 @@ use spawner::Spawner;
 
 /// Tasks that run at once, at most; one more is not started.
 pub const TASKS_MAX: usize = 4_096;
-/// Tasks that wait for others to end, at most: the longest trains for five hundred processors.
+/// Tasks that wait for others to end, at most: the longest trains for 256 processors.
 const WAITING_MAX: usize = 1 << 18;
 
 /// What can wait for the keeper; whoever has more to say waits.
@@ -158,6 +160,8 @@ fn supervise(home: &Path) -> Result<(), Error> {
     let layout = Layout::create(home).map_err(wrong("make a folder"))?;
     let mut ledger = Ledger::open(&layout.supervisor())?;
     prctl::set_child_subreaper(true).map_err(|error| wrong("become a subreaper")(error.into()))?;
+    // What its tasks are to read.
+    File::open("/dev/null").and_then(|null| Ok(dup2_stdin(null)?)).map_err(wrong("read /dev/null"))?;
     system::children_of_main().map_err(wrong("list child processes"))?;
 
     // Before anything else runs here: what an earlier supervisor has left behind holds what others were promised.

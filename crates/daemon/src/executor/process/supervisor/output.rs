@@ -54,6 +54,15 @@ pub(super) fn say(path: &Path, what: &str) {
     }
 }
 
+/// Says in the outputs of a task why it does not run, and makes them for that.
+pub(super) fn explain(folder: &Path, reason: &str) {
+    for name in NAMES {
+        // That it cannot be said is no reason to fail; that it has ended thus is told, too.
+        let _ = create(&folder.join(name));
+    }
+    say(&folder.join(NAMES[1]), reason);
+}
+
 fn open(path: &Path) -> io::Result<File> {
     // A task may have put a link there: nothing is to be cut at the other end. Nor is anybody to wait at a pipe.
     let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;

@@ -4,7 +4,9 @@
 //! between fork and exec. So the program is looked up here: the standard library forks the slow way when the
 //! environment that it looks in is not its own.
 
+mod alike;
 mod boarding;
+mod plain;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -30,8 +32,8 @@ use super::super::layout::{self, Layout};
 use super::super::words::Order;
 use super::grants::Grant;
 use super::groups::{Groups, Whose};
-use super::rides::{Forked, Number, Rides, Then};
-use super::{Event, STACK, carriage, confine, output, reaper, rubbish, system};
+use super::rides::{Number, Rides};
+use super::{Event, STACK, carriage, confine, output, rubbish, system};
 use crate::cell::{self, Cell, Failure};
 use crate::machine::{self, gpu};
 
@@ -249,45 +251,19 @@ impl Shared {
         drop(forking);
     }
 
-    /// Goes through a ride, and tells the keeper when it is over.
-    fn ride(&self, mut ride: Number, events: &SyncSender<Event>) {
-        while let Some((order, grant)) = self.rides.next(ride) {
-            let prepared = self.prepare(&order, &grant);
-            let forking = self.forking.read().expect(UNPOISONED);
-            let result = prepared.and_then(|prepared| self.fork(&order, &grant, prepared));
-            let pid = match self.rides.spawned(ride, order.task, result) {
-                Forked::Runs(pid) => pid,
-                Forked::Failed => continue,
-                Forked::Taken(result) => {
-                    let leader = result.as_ref().ok().copied();
-                    self.spawned.lock().expect(UNPOISONED).push(Spawned { task: order.task, result });
-                    drop(forking);
-                    // The keeper lives as long as the process.
-                    let _ = events.send(Event::Spawned);
-                    leader.into_iter().for_each(reaper::await_end);
-                    return;
-                }
-            };
-            drop(forking);
-            reaper::await_end(pid);
-            match self.rides.reap(pid) {
-                // Another's, if the system has given it the number of one that was taken over: that goes on here.
-                Some(Then::Next(next)) => ride = next,
-                Some(Then::Over) => break,
-                None => return,
-            }
-        }
-        let _ = events.send(Event::Spawned);
+    fn spawn(&self, command: &mut Command, grant: &Grant) -> io::Result<Child> {
+        self.on_processors(grant, || command.spawn())
     }
 
-    fn spawn(&self, command: &mut Command, grant: &Grant) -> io::Result<Child> {
-        // A child has the processors of the thread that forks it: no instant in which it runs elsewhere.
+    /// Forks a child that has the processors of a grant.
+    fn on_processors<T>(&self, grant: &Grant, fork: impl FnOnce() -> T) -> T {
+        // It has those of the thread that forks it: no instant in which it runs elsewhere.
         let pinned = grant.cpus.as_deref().is_some_and(|cpus| pin(&set_of(cpus)));
-        let child = command.spawn();
+        let forked = fork();
         if pinned {
             pin(&self.cpus);
         }
-        child
+        forked
     }
 
     fn fork(&self, order: &Order, grant: &Grant, prepared: Prepared) -> Result<Pid, Failed> {
@@ -310,21 +286,20 @@ impl Shared {
                 cell.groups = self.groups.made(Whose::Task(order.task));
             }
             confine::settle(&mut child, &line, &cell)
-                .map_err(|failure| unsettled(&folder, &cell.argv, failure))?;
+                .map_err(|failure| unsettled(&folder, cell.argv.first(), failure))?;
         }
         Ok(leader)
     }
 
     fn prepare(&self, order: &Order, grant: &Grant) -> Result<Prepared, Failed> {
         let folder = self.layout.attempt(order.task);
-        let [stdout, stderr] = self.make_folder(order, &folder)?;
+        self.make_folder(order, &folder)?;
+        let wrong = |error| not_started("make the outputs in", &folder, &error);
+        let [stdout, stderr] = output::NAMES.map(|name| output::create(&folder.join(name)));
+        let (stdout, stderr) = (stdout.map_err(wrong)?, stderr.map_err(wrong)?);
         // As the task sees it.
         let seen = order.image.as_ref().map_or(&*folder, |_| Path::new(cell::WORK));
-        if let Work::Script(text) = &order.work {
-            let path = folder.join("script");
-            let made = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
-            made.map_err(|error| not_started("write", &path, &error))?;
-        }
+        self.write_script(order, &folder)?;
         let Program { path: program, argv, variables } = self.program(order, grant, &folder, seen)?;
 
         let grouped = order.is_grouped() && self.make_groups(order, Whose::Task(order.task), order.memory)?;
@@ -411,8 +386,9 @@ impl Shared {
         for (name, value) in order.environment.iter().flat_map(|set| set.iter()) {
             set(name, value.into());
         }
-        self.name(&mut variables, order, seen);
-        let mut set = |name: &str, value: OsString| drop(variables.insert(name.into(), value));
+        for (name, value) in self.names(order, seen) {
+            set(name, value);
+        }
         set("SHOAL_NODES", order.nodes.to_string().into());
         set("SHOAL_CORES", order.cores.to_string().into());
         set("SHOAL_MEMORY", order.memory.as_bytes().to_string().into());
@@ -441,19 +417,12 @@ impl Shared {
     }
 
     /// Tells a task what no other of its job is told, where that is not the job's to say.
-    fn name(&self, variables: &mut Variables, order: &Order, seen: &Path) {
-        let mut set = |name: &str, value: OsString| drop(variables.insert(name.into(), value));
+    fn names(&self, order: &Order, seen: &Path) -> Vec<(&'static str, OsString)> {
         let says = |name: &str| order.environment.as_ref().is_some_and(|own| own.contains_key(name));
-        if order.is_confined() && !says("HOME") {
-            set("HOME", seen.into());
-        }
+        let home = (order.is_confined() && !says("HOME")).then(|| ("HOME", seen.into()));
+        let index = order.array_index.map(|index| ("SHOAL_ARRAY_INDEX", index.to_string().into()));
         // Whatever the job says: they tell whose process this is.
-        for (name, value) in self.marks(order.task) {
-            set(name, value);
-        }
-        if let Some(index) = order.array_index {
-            set("SHOAL_ARRAY_INDEX", index.to_string().into());
-        }
+        home.into_iter().chain(self.marks(order.task)).chain(index).collect()
     }
 
     /// The variables that say whose a process is.
@@ -481,7 +450,14 @@ impl Shared {
         })
     }
 
-    fn make_folder(&self, order: &Order, folder: &Path) -> Result<[File; 2], Failed> {
+    fn write_script(&self, order: &Order, folder: &Path) -> Result<(), Failed> {
+        let Work::Script(text) = &order.work else { return Ok(()) };
+        let path = folder.join("script");
+        let made = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+        made.map_err(|error| not_started("write", &path, &error))
+    }
+
+    fn make_folder(&self, order: &Order, folder: &Path) -> Result<(), Failed> {
         let made = if order.prepared {
             layout::place(&self.layout.prepared(order.task), folder)
         } else {
@@ -496,13 +472,10 @@ impl Shared {
         match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let reason = format!("{} is there: the task was started before", folder.display());
-                return Err(Failed { exit: Exit::Lost, reason });
+                Err(Failed { exit: Exit::Lost, reason })
             }
-            made => made.map_err(|error| not_started("make", folder, &error))?,
+            made => made.map_err(|error| not_started("make", folder, &error)),
         }
-        let [stdout, stderr] = output::NAMES.map(|name| output::create(&folder.join(name)));
-        let wrong = |error| not_started("make the outputs in", folder, &error);
-        Ok([stdout.map_err(wrong)?, stderr.map_err(wrong)?])
     }
 }
 
@@ -557,7 +530,7 @@ fn cannot_run(folder: &Path, program: &OsStr, error: &io::Error) -> Failed {
 }
 
 /// What to say of a task that got no cell, or no program into it.
-fn unsettled(folder: &Path, argv: &[OsString], failure: Failure) -> Failed {
+fn unsettled(folder: &Path, name: Option<impl AsRef<OsStr>>, failure: Failure) -> Failed {
     match failure {
         Failure::Wall(_) => {
             let reason = failure.to_string();
@@ -568,7 +541,7 @@ fn unsettled(folder: &Path, argv: &[OsString], failure: Failure) -> Failed {
             let error = errno.map_or(io::ErrorKind::NotFound.into(), io::Error::from_raw_os_error);
             // By the system's own number, while what is told may be more.
             let exit = exit_for(&error);
-            let name = argv.first().map(OsString::as_os_str).unwrap_or_default();
+            let name = name.as_ref().map(AsRef::as_ref).unwrap_or_default();
             Failed { exit, ..cannot_run(folder, name, &io::Error::new(error.kind(), said)) }
         }
     }

@@ -44,11 +44,7 @@ impl Folder {
 
     /// Says in the outputs of a task why it was not let in.
     pub fn explain(&self, reason: &str) {
-        for name in output::NAMES {
-            // That it cannot be said is no reason to fail; that it has ended thus is told, too.
-            let _ = output::create(&self.riding.join(name));
-        }
-        output::say(&self.riding.join(output::NAMES[1]), reason);
+        output::explain(&self.riding, reason);
     }
 
     /// Shows it where it is looked for.

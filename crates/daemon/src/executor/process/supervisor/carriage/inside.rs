@@ -13,7 +13,6 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sched::{CpuSet, sched_getaffinity};
-use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, rlim_t};
 use nix::sys::signal::{SigSet, Signal};
@@ -23,7 +22,8 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{Pid, chdir, dup2_stdin};
 use shoal_protocols::node::Exit;
 
-use super::super::{output, reaper, system};
+use super::super::quick::{Common, Spawn, Unspawned};
+use super::super::{reaper, system};
 use super::line::{Rider, Rode, hear, say};
 use crate::cell::{self, Cell, Failure};
 
@@ -71,9 +71,11 @@ fn serve() -> io::Result<()> {
     let failed = stands.as_ref().err().cloned();
     say(&line, &failed.map_or(Ok(()), Err))?;
     let Ok((spawn, mut traces)) = stands else { return Ok(()) };
-    while let Some(rider) = hear::<Rider>(&line)? {
+    let mut common = None;
+    while let Some(mut rider) = hear::<Rider>(&line)? {
         let since = Instant::now();
-        let rode = match spawn.begin(&rider, &cell) {
+        common = rider.common.take().or(common);
+        let rode = match begin(&spawn, &rider, common.as_ref(), &cell) {
             Ok(leader) => see_off(leader, since, &mut traces),
             Err(failure) => Rode::Failed(failure),
         };
@@ -100,49 +102,18 @@ fn stand(cell: &Cell) -> Result<(Spawn, Traces), Failure> {
     Ok((Spawn::new().map_err(wall)?, Traces::find().map_err(unseen)?))
 }
 
-/// How tasks are spawned.
-struct Spawn {
-    attributes: PosixSpawnAttr,
-    actions: PosixSpawnFileActions,
-}
-
-impl Spawn {
-    /// In groups of their own, with outputs that they make in their folders, and nothing of what this process does with signals.
-    fn new() -> nix::Result<Spawn> {
-        let mut attributes = PosixSpawnAttr::init()?;
-        let flags = [
-            PosixSpawnFlags::POSIX_SPAWN_SETPGROUP,
-            PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
-            PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK,
-        ];
-        attributes.set_flags(flags.into_iter().collect())?;
-        attributes.set_pgroup(Pid::from_raw(0))?;
-        attributes.set_sigdefault(&SigSet::from_iter([Signal::SIGPIPE]))?;
-        attributes.set_sigmask(&SigSet::empty())?;
-        let mut actions = PosixSpawnFileActions::init()?;
-        for (number, name) in [1, 2].into_iter().zip(output::NAMES) {
-            let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL;
-            actions.add_open(number, name, flags, Mode::from_bits_truncate(0o666))?;
-        }
-        Ok(Spawn { attributes, actions })
+/// Starts a task; says which process leads it.
+fn begin(spawn: &Spawn, rider: &Rider, common: Option<&Common>, cell: &Cell) -> Result<Pid, Failure> {
+    let wrong = |error: io::Error| Failure::Wall(format!("cannot make its files: {error}"));
+    let common = common.ok_or_else(|| Failure::Wall("nobody has said what it is to run".to_owned()))?;
+    chdir(&rider.folder).map_err(|errno| wrong(errno.into()))?;
+    if let Some(text) = &rider.script {
+        File::create_new("script").and_then(|mut file| file.write_all(text.as_bytes())).map_err(wrong)?;
     }
-
-    /// Starts a task; says which process leads it.
-    fn begin(&self, rider: &Rider, cell: &Cell) -> Result<Pid, Failure> {
-        let wrong = |error: io::Error| Failure::Wall(format!("cannot make its files: {error}"));
-        chdir(&rider.folder).map_err(|errno| wrong(errno.into()))?;
-        if let Some(text) = &rider.script {
-            File::create_new("script").and_then(|mut file| file.write_all(text.as_bytes())).map_err(wrong)?;
-        }
-        let (argv, environment): (Vec<_>, Vec<_>) =
-            (rider.argv.iter().collect(), rider.environment.iter().collect());
-        let leader = posix_spawn(&rider.program, &self.actions, &self.attributes, &argv, &environment);
-        leader.map_err(|errno| match output::NAMES.iter().all(|name| fs::symlink_metadata(name).is_ok()) {
-            true => cell::not_run(&errno.into(), &rider.program, cell),
-            // They are made on the way.
-            false => wrong(errno.into()),
-        })
-    }
+    spawn.begin(common, &rider.own).map_err(|unspawned| match unspawned {
+        Unspawned::Outputs(error) => wrong(error),
+        Unspawned::Program(error) => cell::not_run(&error, &common.program, cell),
+    })
 }
 
 /// Waits for the end of a task. What is left of it then is not this process's to end: it may have been asked to.

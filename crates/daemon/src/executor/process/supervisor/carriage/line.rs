@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use minicbor::{Decode, Encode};
 use shoal_protocols::node::{Exit, Usage};
 
-use super::Strings;
+use super::super::quick::Common;
+use super::super::strings::Strings;
 use crate::cell::{Failure, cbor};
 
 /// The most bytes of a word: a script, arguments and environment are smaller.
@@ -25,15 +26,12 @@ pub(in super::super) struct Rider {
     /// What is to be put there for it to run.
     #[n(1)]
     pub script: Option<String>,
-    /// The program.
-    #[cbor(n(2), with = "cbor::path")]
-    pub program: PathBuf,
-    /// What it is called, and its arguments.
+    /// What it runs, unless that is what the one before it ran.
+    #[n(2)]
+    pub common: Option<Common>,
+    /// The variables that say which task it is.
     #[n(3)]
-    pub argv: Strings,
-    /// Its variables.
-    #[n(4)]
-    pub environment: Strings,
+    pub own: Strings,
 }
 
 /// What has come of a task that was to ride.

@@ -24,7 +24,6 @@
 mod folder;
 pub mod inside;
 mod line;
-mod strings;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -44,7 +43,6 @@ use line::{hear, say};
 
 pub(super) use folder::{Folder, dismantle, make_room, salvage};
 pub(super) use line::{Rider, Rode};
-pub(super) use strings::Strings;
 
 /// The argument with which this program makes itself a carriage; see [`inside::main`].
 pub const WORD: &str = "carriage";

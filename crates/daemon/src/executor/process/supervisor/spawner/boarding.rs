@@ -1,20 +1,21 @@
 //! Rides in a carriage: who is let in, what comes of them, and what becomes of the carriage.
 
-use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use shoal_model::job::Work;
 use shoal_protocols::node::Exit;
 
 use super::super::super::words::{Ended, Order};
-use super::super::carriage::{self, Carriage, Folder, Rider, Rode, Strings};
+use super::super::carriage::{self, Carriage, Folder, Rider, Rode};
 use super::super::grants::Grant;
 use super::super::groups::Whose;
+use super::super::quick::Common;
 use super::super::rides::{Forked, Number, Then};
 use super::super::{Event, confine, ended};
-use super::{Failed, Program, Shared, Spawned, UNPOISONED, cannot_run, not_started, pin, set_of, unsettled};
+use super::alike::Last;
+use super::{Failed, Shared, Spawned, UNPOISONED, not_started, pin, set_of, unsettled};
 use crate::cell::{self, Failure};
 
 impl Shared {
@@ -47,14 +48,16 @@ impl Shared {
 
     /// Says whether the carriage is still this thread's in the end, and not the keeper's.
     fn ride_in(&self, carriage: &Carriage, ride: Number, events: &SyncSender<Event>) -> bool {
-        let mut program = None;
+        let mut last = None;
         while let Some((order, grant)) = self.rides.next(ride) {
             let task = order.task;
             let folder = Folder::of(&self.layout, ride, task);
-            let boarded = self.board(&order, &grant, &folder, &mut program);
+            let boarded = self.board(&order, &grant, &folder, &mut last);
             match &boarded {
                 Ok(rider) => carriage.admit(rider),
                 Err(failed) => {
+                    // The carriage has not heard what this one was to run.
+                    last = None;
                     folder.explain(&failed.reason);
                     folder.alight();
                 }
@@ -83,8 +86,8 @@ impl Shared {
                 Ok(Rode::Failed(failure)) => {
                     // Where one cannot begin, the next could not either.
                     let clean = matches!(failure, Failure::Program { .. });
-                    let argv = program.as_ref().map_or(&[][..], |program: &Program| &program.argv);
-                    let Failed { exit, reason } = unsettled(&folder.riding, argv, failure);
+                    let name = last.as_ref().map(|last: &Last| last.common.name());
+                    let Failed { exit, reason } = unsettled(&folder.riding, name, failure);
                     (ended(task, exit, Some(reason)), clean)
                 }
                 Err(_) => {
@@ -108,13 +111,13 @@ impl Shared {
         self.groups.ran_out(Whose::Ride(ride))
     }
 
-    /// Makes the folder of a task that is to ride, and says what it runs, which is left where that of the one before it was.
+    /// Makes the folder of a task that is to ride, and says what it runs, if that is not what the last one ran.
     fn board(
         &self,
-        order: &Order,
+        order: &Arc<Order>,
         grant: &Grant,
         folder: &Folder,
-        program: &mut Option<Program>,
+        last: &mut Option<Last>,
     ) -> Result<Rider, Failed> {
         let Folder { riding, home } = folder;
         folder.make(grant.user).map_err(|error| {
@@ -124,23 +127,20 @@ impl Shared {
             }
             not_started("make", riding, &error)
         })?;
-        let of_this = match program.take().filter(|_| is_the_same_for_all(order)) {
-            Some(mut before) => {
-                self.name(&mut before.variables, order, home);
-                before
-            }
-            None => self.program(order, grant, riding, home)?,
-        };
-        let program = program.insert(of_this);
-        let rider =
-            rider(order, home, program).map_err(|error| cannot_run(riding, &program.argv[0], &error))?;
+        let own = self.own_variables(order, riding, home)?;
+        let (common, is_new) = self.find_common(order, grant, riding, home, last)?;
         // What the way to its program has put there. Nothing of it runs.
         if order.nodes > 1
             && let Some(user) = grant.user
         {
             cell::user::give(riding, user).map_err(|error| not_started("give away", riding, &error))?;
         }
-        Ok(rider)
+        let script = match &order.work {
+            Work::Script(text) => Some(text.to_string()),
+            Work::Command(_) => None,
+        };
+        let common = is_new.then(|| Common::clone(&common));
+        Ok(Rider { folder: home.clone(), script, common, own })
     }
 
     /// Makes the carriage of a ride, with room for those that it carries; none if the ride is over before.
@@ -160,8 +160,8 @@ impl Shared {
         let child = self.spawn(&mut command, &grant).map_err(wrong)?;
         // The other end of the line lies in it, and must be nobody's but the child's.
         drop(command);
-        let carriage =
-            Carriage::settle(child, line, &cell).map_err(|failure| unsettled(&folder, &[], failure))?;
+        let carriage = Carriage::settle(child, line, &cell)
+            .map_err(|failure| unsettled(&folder, None::<&str>, failure))?;
         self.rides.stands(ride, carriage.pid());
         if let Some(cpus) = &grant.cpus {
             // The two of them take turns: each is woken where the other has just worked.
@@ -169,28 +169,4 @@ impl Shared {
         }
         Ok(Some(carriage))
     }
-}
-
-/// Whether what one task runs is what those run that ride with it, but for their names.
-fn is_the_same_for_all(order: &Order) -> bool {
-    let lies_elsewhere = |name: &String| !name.contains('/') || name.starts_with('/');
-    let elsewhere = match &order.work {
-        Work::Command(argv) => argv.first().is_some_and(lies_elsewhere),
-        Work::Script(_) => false,
-    };
-    elsewhere && order.nodes == 1
-}
-
-fn rider(order: &Order, home: &Path, program: &Program) -> io::Result<Rider> {
-    let script = match &order.work {
-        Work::Script(text) => Some(text.to_string()),
-        Work::Command(_) => None,
-    };
-    Ok(Rider {
-        folder: home.to_owned(),
-        script,
-        program: program.path.clone(),
-        argv: Strings::words(program.argv.iter().map(OsString::as_os_str))?,
-        environment: Strings::variables(program.variables.iter().map(|(name, value)| (&**name, &**value)))?,
-    })
 }

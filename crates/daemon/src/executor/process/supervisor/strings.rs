@@ -9,7 +9,7 @@ use minicbor::{Decode, Encode};
 /// Strings for a program. One list of bytes: a program has many of them, and is spawned thousands of times a second.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(transparent)]
-pub(in super::super) struct Strings(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>);
+pub(super) struct Strings(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>);
 
 impl Strings {
     /// Arguments.
