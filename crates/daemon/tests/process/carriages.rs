@@ -526,3 +526,27 @@ fn whenever_tasks_are_stopped_each_has_one_end_and_the_others_run_in_their_order
         scene.ends_tidily();
     }
 }
+
+/// Now and then a machine is so slow that the ride does not wait long enough.
+#[test]
+fn next_of_an_array_find_the_carriage_of_those_before_them_and_those_of_another_do_not() {
+    let mut scene = Scene::new();
+    let job = sh("echo $PPID");
+    let mut carriages: Vec<BTreeSet<i32>> = Vec::new();
+    for round in 0..10 {
+        // The same job, and every third time it is somebody else's.
+        let (array, first) = (round / 3, 20 * round + 1);
+        let all = scene.machine.train(&job, array, first..=first + 9);
+        for &task in &all {
+            assert_eq!(scene.machine.hears_of(task), Exit::Code(0));
+        }
+        // The first has a cell of its own, if there is no carriage for it.
+        carriages.push(all[1..].iter().map(|&task| scene.carriage(task)).collect());
+    }
+    let is_shared = |one: usize, other: usize| !carriages[one].is_disjoint(&carriages[other]);
+    let shared = (1..10).filter(|&round| is_shared(round - 1, round));
+    let (same, other): (Vec<usize>, Vec<usize>) = shared.partition(|round| round % 3 != 0);
+    assert!(other.is_empty(), "{carriages:?}");
+    assert!(!same.is_empty() || !shares(), "{carriages:?}");
+    scene.ends_tidily();
+}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -193,6 +194,17 @@ impl Machine {
         task
     }
 
+    /// Starts these of an array, the first behind nobody and each of the others behind the one before.
+    pub fn train(&mut self, job: &Job, array: u8, numbers: RangeInclusive<u8>) -> Vec<Task> {
+        let all: Vec<Task> = numbers.clone().map(task).collect();
+        let behind = std::iter::once(None).chain(all.iter().copied().map(Some));
+        for ((number, &task), behind) in numbers.zip(&all).zip(behind) {
+            let (brief, stop_at) = (brief_of(job.clone(), array, number.into()), Time::ZERO + HOUR);
+            self.asks(Action::Start { task, brief, stop_at, short: true, behind });
+        }
+        all
+    }
+
     /// Starts a task that has less than its time.
     pub fn start_short(&mut self, number: u8, job: Job, limit: Span) {
         let task = task(number);
@@ -284,4 +296,12 @@ pub fn brief(job: Job) -> Shared<Brief> {
     let envelope = Shared::new(Envelope::new(job, Nonce([1; 16])).unwrap());
     let index = envelope.job().array.as_ref().and_then(|array| array.next(None));
     Shared::new(Brief { envelope, nodes: vec![NodeId(1), NodeId(2), NodeId(3)].into(), index, riders: None })
+}
+
+/// The brief of a job of an array that runs on one node; another number is another array.
+pub fn brief_of(job: Job, array: u8, index: u32) -> Shared<Brief> {
+    let indexes = Some(Box::new("1-1000".parse().unwrap()));
+    let envelope = Envelope::new(Job { array: indexes, ..job }, Nonce([array; 16])).unwrap();
+    let envelope = Shared::new(envelope);
+    Shared::new(Brief { envelope, nodes: vec![NodeId(1)].into(), index: Some(index), riders: None })
 }

@@ -172,3 +172,52 @@ fn whenever_tasks_are_stopped_each_has_one_end_and_the_others_run_in_their_order
         assert!(story.is_sorted(), "{story:?}");
     }
 }
+
+/// Whatever is handed over when, at the end of a ride, in the middle, or when it is over.
+#[test]
+fn all_of_an_array_run_in_their_order_whether_they_join_a_ride_or_not() {
+    let mut machine = Machine::new();
+    let environment = Some(Box::new([("OWN".to_owned(), "1".to_owned())].into()));
+    let job =
+        Job { environment, ..sh("echo $SHOAL_JOB_ID >> ../../story; echo $SHOAL_ARRAY_INDEX $OWN; pwd") };
+    let (mut all, mut first) = (Vec::new(), 1);
+    for (length, pause) in
+        [(20, 0), (20, 0), (1, 90), (1, 95), (1, 100), (1, 105), (20, 200), (1, 0), (30, 0)]
+    {
+        let train = machine.train(&job, 1, first..=first + length - 1);
+        for &task in &train {
+            assert_eq!(machine.hears_of(task), Exit::Code(0));
+        }
+        all.extend(train);
+        first += length;
+        std::thread::sleep(Duration::from_millis(pause));
+    }
+    assert_eq!(story(&machine), names(&all));
+    for (number, &task) in (1..).zip(&all) {
+        let folder = machine.file(task, "stdout").parent().unwrap().to_owned();
+        assert_eq!(machine.text(task, "stdout"), format!("{number} 1\n{}\n", folder.display()));
+    }
+    machine.runs_quickly();
+}
+
+#[test]
+fn one_that_is_stopped_right_after_it_was_to_join_a_ride_has_one_end_and_the_others_run() {
+    let mut machine = Machine::new();
+    for round in 0..20 {
+        let (first, last) = (10 * round + 1, 10 * round + 8);
+        let all = machine.train(&quick(0), 1, first..=last);
+        let stopped = all[usize::from(round) % all.len()];
+        machine.asks(Action::Stop(stopped));
+        let mut ended: Vec<Task> = all
+            .iter()
+            .map(|_| machine.hears())
+            .inspect(|ended| {
+                assert!(ended.exit == Exit::Code(0) || ended.task == stopped, "{ended:?}");
+            })
+            .map(|ended| ended.task)
+            .collect();
+        ended.sort_unstable();
+        assert_eq!(ended, all);
+    }
+    machine.runs_quickly();
+}

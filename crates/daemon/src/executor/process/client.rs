@@ -393,6 +393,7 @@ impl Client {
                     image,
                     secrets,
                     behind: *behind,
+                    array: brief.index.map(|_| brief.envelope.id()),
                 };
                 if order.is_confined() && self.speaks < VERSION_OF_CELLS {
                     tracing::error!(

@@ -18,7 +18,7 @@ use std::io::{self, Read};
 
 use minicbor::{Decode, Encode};
 use shoal_model::job::{Environment, Work};
-use shoal_model::{Size, Span, Thousandths, Time};
+use shoal_model::{JobId, Size, Span, Thousandths, Time};
 use shoal_protocols::Record;
 use shoal_protocols::node::{Exit, Task, Usage};
 
@@ -131,6 +131,9 @@ pub(super) struct Order {
     /// It starts when this task has ended, and has what that one had.
     #[n(18)]
     pub behind: Option<Task>,
+    /// The array that it is of, if it is of one.
+    #[n(19)]
+    pub array: Option<JobId>,
 }
 
 impl Order {
@@ -339,6 +342,7 @@ mod tests {
             image: Some("/srv/image".to_owned()),
             secrets: Some(vec![Secret { name: "token".to_owned(), value: vec![0, 255] }]),
             behind: Some(Task { epoch: Epoch(2), ..TASK }),
+            array: Some(JobId([8; 16])),
         };
         let hello = Hello { version: VERSION };
         [Request::Hello(hello), Request::Start(Box::new(order)), Request::Adopt(TASK), Request::Stop(TASK)]

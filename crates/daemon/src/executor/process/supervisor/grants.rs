@@ -198,6 +198,7 @@ mod tests {
             image: None,
             secrets: None,
             behind: None,
+            array: None,
         }
     }
 

@@ -76,6 +76,8 @@ pub(super) struct Keeper {
     rides_known: BTreeMap<Number, riding::Ride>,
     /// How many there have been.
     rides_begun: Number,
+    /// Who joins rides in this turn.
+    joining: Vec<riding::Joining>,
     /// When they were gathered last.
     gathered: Instant,
     /// When it was looked last which others have ended.
@@ -213,6 +215,7 @@ impl Keeper {
             riders: BTreeMap::new(),
             rides_known: BTreeMap::new(),
             rides_begun: 0,
+            joining: Vec::new(),
             gathered: Instant::now(),
             reaped: Instant::now(),
             on_foot_until: None,
@@ -287,8 +290,9 @@ impl Keeper {
 
     /// Does all that follows from what has come.
     fn turn(&mut self) -> Result<(), store::Error> {
+        self.board()?;
         self.on_spawned()?;
-        if self.rides.has_over() || self.gathered.elapsed() >= GATHER {
+        if self.rides.are_done() || self.gathered.elapsed() >= GATHER {
             self.gather_rides()?;
         }
         self.ring_alarms();
@@ -343,6 +347,7 @@ impl Keeper {
             }
             Some(before) if self.is_before_its_end(before) => {
                 let before = self.end_of_ride(before);
+                let Some(order) = self.join_behind(daemon, before, order)? else { return Ok(()) };
                 self.lines.push(before, Waiting { asker: daemon, since: Instant::now(), order });
                 return Ok(());
             }
@@ -355,7 +360,10 @@ impl Keeper {
             }
             None => {}
         }
-        self.begin(daemon, order)
+        match self.join_waiting(daemon, order)? {
+            Some(order) => self.begin(daemon, order),
+            None => Ok(()),
+        }
     }
 
     /// Whether a task runs, or waits for its turn.
@@ -365,6 +373,7 @@ impl Keeper {
 
     /// Starts a task whose turn has come.
     fn begin(&mut self, daemon: u64, order: Order) -> Result<(), store::Error> {
+        self.end_waiting()?;
         let task = order.task;
         self.ledger.begin(task)?;
         let refused = match (self.tasks.len() < TASKS_MAX, order.limit > Span::ZERO) {

@@ -10,6 +10,9 @@
 //! alike has nothing that must be decided, so all of it is written down as begun, and a thread goes through it. How they
 //! ended is gathered, and written and told for many at once.
 //!
+//! When it has come to its end a ride waits a little: whoever is like those that were in it joins, and needs no place, thread or
+//! carriage of its own.
+//!
 //! As soon as something is to be decided after all the ride is over, and the rest of it the keeper's: a task is to be
 //! stopped, is not quick, has left something behind, or the time of its place comes to an end. The thread stays until
 //! the last that it forked has ended: the children of a thread that is gone look like orphans.
@@ -17,7 +20,7 @@
 //! Tasks that are not trusted ride in a [carriage](super::carriage), which is forked once and is the leader of each.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -37,6 +40,9 @@ const TOLD_MAX: usize = 256;
 /// An order with less time than this left does not ride: its end would have to be watched for.
 const TIME_LEAST: Span = Span::from_secs(1);
 
+/// How long a ride waits for more when it has come to its end: far longer than the next of an array needs to be handed over.
+const WAITS: Duration = Duration::from_millis(100);
+
 const UNPOISONED: &str = "nothing panics while it holds the rides";
 
 /// Which ride: none has the number of another.
@@ -46,6 +52,8 @@ pub(super) type Number = u64;
 pub(super) struct Rides {
     layout: Layout,
     inner: Mutex<Inner>,
+    /// Some have joined, or a ride is over that has waited for them.
+    joined: Condvar,
 }
 
 #[derive(Default)]
@@ -57,6 +65,8 @@ struct Inner {
     told: BTreeMap<Number, Ended>,
     ended: Vec<Ended>,
     over: Vec<Over>,
+    /// Whether a ride has begun to wait since they were gathered.
+    one_waits: bool,
 }
 
 struct Ride {
@@ -66,6 +76,8 @@ struct Ride {
     rest: VecDeque<Order>,
     /// The last that was forked, or could not be; before the first, the one that it comes behind.
     last: Task,
+    /// Whether it has come to its end, and waits for more.
+    waits: bool,
 }
 
 /// The one of a ride whose turn it is.
@@ -114,9 +126,9 @@ pub(super) struct Gathered {
 
 /// What is to be done once a task has ended.
 pub(super) enum Then {
-    /// This ride's next is to be forked.
+    /// This ride's next is to be forked, if there is one.
     Next(Number),
-    /// That was the last of a ride; or it has left something behind.
+    /// Nothing: it has left something behind, and its ride is over.
     Over,
 }
 
@@ -139,19 +151,25 @@ pub(super) fn may_ride(order: &Order) -> bool {
 /// Whether an order can have the place of another, and be in the same cell.
 pub(super) fn is_alike(one: &Order, other: &Order) -> bool {
     let has = |order: &Order| (order.cores, order.gpus, order.memory, order.keep);
-    let do_the_same = || one.work == other.work && one.environment == other.environment;
+    let do_the_same =
+        || one.array == other.array && one.work == other.work && one.environment == other.environment;
     has(one) == has(other) && one.walls == other.walls && (one.walls.is_none() || do_the_same())
+}
+
+/// How long ago that was.
+fn past(since: Instant) -> Span {
+    Span::from_micros(u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX))
 }
 
 impl Rides {
     pub fn new(layout: &Layout) -> Rides {
-        Rides { layout: layout.clone(), inner: Mutex::default() }
+        Rides { layout: layout.clone(), inner: Mutex::default(), joined: Condvar::new() }
     }
 
     /// Begins a ride, which comes behind a task that has ended. All of its tasks are in the ledger.
     pub fn begin(&self, ride: Number, behind: Task, rest: VecDeque<Order>, grant: Grant) {
         let grant = Arc::new(grant);
-        let ridden = Ride { began: Instant::now(), grant, current: None, rest, last: behind };
+        let ridden = Ride { began: Instant::now(), grant, current: None, rest, last: behind, waits: false };
         self.lock().rides.insert(ride, ridden);
     }
 
@@ -172,11 +190,20 @@ impl Rides {
         self.lock().close(ride, None, true);
     }
 
-    /// The order whose turn it is; none if the ride is over.
-    pub fn next(&self, ride: Number) -> Option<(Arc<Order>, Arc<Grant>)> {
+    /// The order whose turn it is; none if the ride is over. Where there is none it waits for one, and says so first.
+    pub fn next(&self, ride: Number, say: impl FnOnce()) -> Option<(Arc<Order>, Arc<Grant>)> {
         let mut inner = self.lock();
         let ridden = inner.rides.get_mut(&ride)?;
-        let past = Span::from_micros(u64::try_from(ridden.began.elapsed().as_micros()).unwrap_or(u64::MAX));
+        if ridden.rest.is_empty() {
+            ridden.waits = true;
+            inner.one_waits = true;
+            drop(inner);
+            say();
+            let waits = |inner: &mut Inner| inner.rides.get(&ride).is_some_and(|ridden| ridden.waits);
+            (inner, _) = self.joined.wait_timeout_while(self.lock(), WAITS, waits).expect(UNPOISONED);
+        }
+        let ridden = inner.rides.get_mut(&ride)?;
+        let past = past(ridden.began);
         let in_time = |order: &Order| order.limit.saturating_sub(past) >= TIME_LEAST;
         match ridden.rest.pop_front_if(|order| in_time(order)) {
             Some(order) => {
@@ -191,6 +218,25 @@ impl Rides {
                 None
             }
         }
+    }
+
+    /// Has an order ride behind all that do; gives it back if the ride is over. It is in the ledger.
+    pub fn join(&self, ride: Number, mut order: Order) -> Option<Order> {
+        let mut inner = self.lock();
+        let Some(ridden) = inner.rides.get_mut(&ride) else { return Some(order) };
+        // The time of all is counted from the beginning of the ride.
+        order.limit = order.limit + past(ridden.began);
+        ridden.rest.push_back(order);
+        ridden.waits = false;
+        drop(inner);
+        self.joined.notify_all();
+        None
+    }
+
+    /// Rides that have come to their ends, and wait for more.
+    pub fn waiting(&self) -> Vec<Number> {
+        let inner = self.lock();
+        inner.rides.iter().filter(|(_, ridden)| ridden.waits).map(|(&ride, _)| ride).collect()
     }
 
     /// Notes what came of a fork. Called before anybody else may take the process for an orphan.
@@ -229,11 +275,10 @@ impl Rides {
         if system::children_of_main().is_ok_and(|orphans| orphans.is_empty()) {
             let how = Ended { usage, ..ended(current.order.task, exit, None) };
             inner.finish(&self.layout, &current, how);
-        } else {
-            inner.close(ride, Some((current, Left::Leaderless(exit, usage))), false);
-            return Some(Then::Over);
+            return Some(Then::Next(ride));
         }
-        Some(inner.go_on(ride))
+        inner.close(ride, Some((current, Left::Leaderless(exit, usage))), false);
+        Some(Then::Over)
     }
 
     /// Notes how a task has ended that rode in a carriage; if nothing else of it is left, its folder is at its place. None if
@@ -243,7 +288,7 @@ impl Rides {
         let current = inner.rides.get_mut(&ride).and_then(|ridden| ridden.current.take());
         if let Some(current) = current.as_ref().filter(|_| clean) {
             inner.finish(&self.layout, current, how);
-            return Some(inner.go_on(ride));
+            return Some(Then::Next(ride));
         }
         if inner.told.len() >= TOLD_MAX {
             inner.told.pop_first();
@@ -290,14 +335,16 @@ impl Rides {
         self.lock().of.contains_key(&pid)
     }
 
-    /// Whether there are rides that go on no more, and were not gathered.
-    pub fn has_over(&self) -> bool {
-        !self.lock().over.is_empty()
+    /// Whether there are rides that have come to their ends, and were not gathered.
+    pub fn are_done(&self) -> bool {
+        let inner = self.lock();
+        inner.one_waits || !inner.over.is_empty()
     }
 
     /// All that has come of rides since the last call.
     pub fn gather(&self) -> Gathered {
         let mut inner = self.lock();
+        inner.one_waits = false;
         let (ended, over) = (std::mem::take(&mut inner.ended), std::mem::take(&mut inner.over));
         for over in &over {
             // The keeper's from now on; until now it was not to take it for an orphan.
@@ -323,6 +370,8 @@ impl Rides {
         if let Some(pid) = current.as_ref().and_then(|current| current.pid) {
             inner.of.remove(&pid);
         }
+        drop(inner);
+        self.joined.notify_all();
         Some(TakenOver { began, last, current, rest })
     }
 
@@ -338,15 +387,6 @@ impl Inner {
         output::finish(&layout.attempt(how.task), current.order.output_max, &mut dropped);
         let [stdout_dropped, stderr_dropped] = dropped;
         self.ended.push(Ended { stdout_dropped, stderr_dropped, ..how });
-    }
-
-    /// A task has ended: the next is to be forked, if there is one.
-    fn go_on(&mut self, ride: Number) -> Then {
-        if self.rides.get(&ride).is_some_and(|ridden| ridden.rest.is_empty()) {
-            self.close(ride, None, false);
-            return Then::Over;
-        }
-        Then::Next(ride)
     }
 
     fn close(&mut self, ride: Number, left: Option<(Current, Left)>, refused: bool) {

@@ -10,7 +10,7 @@ use super::super::super::words::Order;
 use super::super::groups::Whose;
 use super::super::lines::Waiting;
 use super::super::rides::{self, Current, Gathered, Left, Number, Over, TakenOver};
-use super::super::{TASKS_MAX, ended};
+use super::super::{TASKS_MAX, WAITING_MAX, ended};
 use super::{Keeper, LOOK, ON_FOOT, Running, Stage, micros};
 use crate::store;
 
@@ -24,6 +24,17 @@ pub(super) struct Ride {
     carriage: bool,
     /// Who comes behind it comes behind this one.
     last: Task,
+    /// Whoever joins must be like this one.
+    like: Box<Order>,
+}
+
+/// One that is to join a ride, as soon as it is written that it has begun.
+pub(super) struct Joining {
+    ride: Number,
+    /// Whom it comes behind.
+    behind: Task,
+    asker: u64,
+    order: Order,
 }
 
 impl Keeper {
@@ -59,12 +70,84 @@ impl Keeper {
             self.ledger.begin(order.task)?;
             self.riders.insert(order.task, ride);
         }
-        let last = orders.back().map_or(seat, |order| order.task);
+        let Some(last) = orders.back() else { return Ok(None) };
+        let (last, like) = (last.task, Box::new(last.clone()));
         self.rides_begun = ride;
-        self.rides_known.insert(ride, Ride { asker, seat, carriage, last });
+        self.rides_known.insert(ride, Ride { asker, seat, carriage, last, like });
         self.rides.begin(ride, behind, orders, grant);
         self.go.push((ride, carriage));
         Ok(None)
+    }
+
+    /// Has an order join a ride behind its last, if it may; or gives it back.
+    pub(super) fn join_behind(
+        &mut self,
+        daemon: u64,
+        last: Task,
+        order: Order,
+    ) -> Result<Option<Order>, store::Error> {
+        let is_last = |ride: &Number| self.rides_known.get(ride).is_some_and(|known| known.last == last);
+        let ride = self.riders.get(&last).copied().filter(is_last);
+        let ride = ride.filter(|_| !self.lines.is_next(last, |_| true));
+        self.join(ride.filter(|&ride| self.may_join(ride, daemon, &order)), order)
+    }
+
+    /// Has an order that waits for nobody join a ride that has come to its end, if it may; or gives it back.
+    pub(super) fn join_waiting(&mut self, daemon: u64, order: Order) -> Result<Option<Order>, store::Error> {
+        // One that somebody is about to join waits no more.
+        self.board()?;
+        let mut waiting = self.rides.waiting().into_iter();
+        self.join(waiting.find(|&ride| self.may_join(ride, daemon, &order)), order)
+    }
+
+    /// Whether an order is of the same array as those of a ride, and like them.
+    fn may_join(&self, ride: Number, daemon: u64, order: &Order) -> bool {
+        let Some(Ride { asker, like, .. }) = self.rides_known.get(&ride) else { return false };
+        let is_of_the_same = order.array.is_some() && order.array == like.array && order.nodes == 1;
+        let has_room = self.riders.len() < WAITING_MAX;
+        *asker == daemon
+            && is_of_the_same
+            && has_room
+            && rides::may_ride(order)
+            && rides::is_alike(like, order)
+    }
+
+    fn join(&mut self, ride: Option<Number>, order: Order) -> Result<Option<Order>, store::Error> {
+        let Some((ride, known)) = ride.and_then(|ride| Some((ride, self.rides_known.get_mut(&ride)?))) else {
+            return Ok(Some(order));
+        };
+        let behind = std::mem::replace(&mut known.last, order.task);
+        self.ledger.begin(order.task)?;
+        self.riders.insert(order.task, ride);
+        self.joining.push(Joining { ride, behind, asker: known.asker, order });
+        Ok(None)
+    }
+
+    /// Has those ride that join: it is written now that they have begun.
+    pub(super) fn board(&mut self) -> Result<(), store::Error> {
+        if self.joining.is_empty() {
+            return Ok(());
+        }
+        self.ledger.write()?;
+        for Joining { ride, behind, asker, order } in std::mem::take(&mut self.joining) {
+            if let Some(order) = self.rides.join(ride, order) {
+                // It has just gone on without: that is still to be gathered, and then it is their turn.
+                self.riders.remove(&order.task);
+                self.lines.push(behind, Waiting { asker, since: Instant::now(), order });
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the rides that wait for more: somebody else is to have what they hold.
+    pub(super) fn end_waiting(&mut self) -> Result<(), store::Error> {
+        self.board()?;
+        for ride in self.rides.waiting() {
+            if let Some(before) = self.take_over(ride)? {
+                self.call_next(before)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether tasks that are not trusted may ride.
@@ -76,6 +159,8 @@ impl Keeper {
 
     /// Writes and tells what has ended of rides, and goes on with what is left of those that are over.
     pub(super) fn gather_rides(&mut self) -> Result<(), store::Error> {
+        // Whoever is about to join one that is over is to be called with the others behind it.
+        self.board()?;
         let Gathered { ended, over } = self.rides.gather();
         self.gathered = Instant::now();
         for ended in ended {
@@ -105,6 +190,7 @@ impl Keeper {
     /// Has the keeper decide on all of a ride from now on. If none of it runs, gives back behind whom the next of it is due.
     #[must_use = "somebody may be due"]
     pub(super) fn take_over(&mut self, ride: Number) -> Result<Option<Task>, store::Error> {
+        self.board()?;
         let Some(TakenOver { began, last, current, rest }) = self.rides.take_over(ride) else {
             // It is over already.
             return self.gather_rides().map(|()| None);

@@ -49,7 +49,7 @@ impl Shared {
     /// Says whether the carriage is still this thread's in the end, and not the keeper's.
     fn ride_in(&self, carriage: &Carriage, ride: Number, events: &SyncSender<Event>) -> bool {
         let mut last = None;
-        while let Some((order, grant)) = self.rides.next(ride) {
+        while let Some((order, grant)) = self.rides.next(ride, || drop(events.send(Event::Spawned))) {
             let task = order.task;
             let folder = Folder::of(&self.layout, ride, task);
             let boarded = self.board(&order, &grant, &folder, &mut last);

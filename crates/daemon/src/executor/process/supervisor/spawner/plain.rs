@@ -29,7 +29,9 @@ impl Shared {
         // A thread with a working folder that is not that of all others can be in each task's. Not every sandbox allows that.
         let spawn = unshare(CloneFlags::CLONE_FS).and_then(|()| Spawn::new()).ok();
         let mut last = None;
-        while let Some((order, grant)) = self.rides.next(ride) {
+        // The keeper lives as long as the process.
+        let say = || drop(events.send(Event::Spawned));
+        while let Some((order, grant)) = self.rides.next(ride, say) {
             let ready = match &spawn {
                 Some(spawn) => {
                     self.enter(&order, &grant, &mut last).map(|(common, own)| Ready::Here(spawn, common, own))
@@ -48,8 +50,7 @@ impl Shared {
                     let leader = result.as_ref().ok().copied();
                     self.spawned.lock().expect(UNPOISONED).push(Spawned { task: order.task, result });
                     drop(forking);
-                    // The keeper lives as long as the process.
-                    let _ = events.send(Event::Spawned);
+                    say();
                     leader.into_iter().for_each(reaper::await_end);
                     return;
                 }
@@ -64,7 +65,7 @@ impl Shared {
                 None => return,
             }
         }
-        let _ = events.send(Event::Spawned);
+        say();
     }
 
     /// Makes the folder of a task and goes there; says what it runs, with which variables of its own.
