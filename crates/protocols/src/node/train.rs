@@ -10,7 +10,7 @@
 //! is ever two. That a leader has ended is noted only after all that rode with it have.
 //!
 //! A train lasts about a second, by how long the last jobs took, and gets shorter towards the end of an array, though not
-//! shorter than it takes to find a place, so that all places are done at about the same time. Those that have not begun
+//! so short that to find its place takes longer, so that all places are done at about the same time. Those that have not begun
 //! after [`RIDES_MOST`], because one before them is slow for once, get off. Who got off before its turn and comes right
 //! after another that did so too may ride with that one: very many would otherwise look for places one by one.
 
@@ -29,8 +29,8 @@ pub const RIDERS_MAX: usize = 1_023;
 pub const RIDES_MOST: Span = Span::from_secs(2);
 /// How long a train is meant to take.
 const TAKES: Span = Span::from_secs(1);
-/// No train is shorter only because it comes towards the end: to find its place takes about as long.
-const TAKES_LEAST: Span = Span::from_millis(50);
+/// No train is shorter only because it comes towards the end: to find its place takes half as long.
+const TAKES_LEAST: Span = Span::from_millis(100);
 /// A job that takes no longer is quick.
 const QUICK: Span = Span::from_millis(100);
 /// A train has at most so many times as many jobs as were quick in a row: the first ones are short.
@@ -271,10 +271,10 @@ mod tests {
         pace.note(Span::from_secs(10), 10_000);
         assert_eq!(pace.riders(1_000_000, 2), 999, "a second");
         assert_eq!((pace.riders(800, 2), pace.riders(800, 8)), (199, 99), "in all places until the end");
-        assert_eq!(pace.riders(32, 2), 49, "no shorter than 50 ms");
+        assert_eq!(pace.riders(32, 2), 99, "no shorter than 100 ms");
         pace.note(Span::from_millis(80), 1);
         assert_eq!(pace.riders(1_000_000, 2), 47, "no longer than a second");
-        assert_eq!((pace.riders(32, 2), pace.riders(7, 2)), (7, 1));
+        assert_eq!((pace.riders(32, 2), pace.riders(7, 2)), (7, 3));
         pace.note(Span::from_secs(1), 1);
         assert_eq!(pace.riders(1_000_000, 2), 0);
         pace.note(Span::from_millis(10), 1_000);
