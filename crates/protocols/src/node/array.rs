@@ -262,24 +262,47 @@ impl Work {
         Some((leader, leads))
     }
 
-    /// Finds those again that ride with a job: they come right after it.
+    /// Finds those again that ride with a job, and those that got off and ride with one of them since.
     fn restore_train(&mut self, array: JobId, leader: JobId) {
-        let Some(led) = self.owned.get(&leader) else { return };
+        let mut leaders = vec![leader];
+        while let Some(leader) = leaders.pop() {
+            leaders.extend(self.restore_riders(array, leader));
+        }
+        let Work { arrays, owned, .. } = self;
+        if let Some(progress) = arrays.get_mut(&array) {
+            let rides = |job: &JobId| owned.get(job).is_some_and(|owned| owned.train.leader().is_some());
+            progress.looking.retain(|job| !rides(job));
+        }
+    }
+
+    /// Finds those again that ride with a job: they come right after it. Says who of them leads others.
+    fn restore_riders(&mut self, array: JobId, leader: JobId) -> Vec<JobId> {
+        let mut lead = Vec::new();
+        let Some(led) = self.owned.get(&leader) else { return lead };
         let (Some(riders), numbered) = (led.train.riders().map(<[u32]>::to_vec), led.numbered) else {
-            return;
+            return lead;
         };
-        let Some(progress) = self.arrays.get_mut(&array) else { return };
+        let Some(progress) = self.arrays.get_mut(&array) else { return lead };
         let mut made = Vec::new();
         for index in riders {
             let id = array.of_index(index);
+            // Whoever rode with another before has been found with that one.
+            let is_new = progress.last < Some(index);
             progress.last = progress.last.max(Some(index));
             match self.owned.get_mut(&id).map(|known| &mut **known) {
                 Some(Owned { phase: Phase::Ended(end), .. }) => {
-                    progress.note(*end);
+                    if is_new {
+                        progress.note(*end);
+                    }
                     continue;
                 }
                 // It had got off: placements of its own are numbered on from those of the train.
-                Some(rider) if rider.numbered > numbered => progress.looking.push(id),
+                Some(rider) if rider.numbered > numbered => {
+                    if is_new {
+                        progress.looking.push(id);
+                        lead.extend(rider.train.riders().map(|_| id));
+                    }
+                }
                 // It had got off another before.
                 Some(rider) => {
                     rider.train = Train::Rides(leader);
@@ -292,10 +315,11 @@ impl Work {
             }
             progress.open.insert(index, id);
         }
-        let Some(parent) = self.owned.get(&array) else { return };
+        let Some(parent) = self.owned.get(&array) else { return lead };
         let riding = |&index| Owned::riding(parent, array, index, leader, self.limit_default);
         let made: Vec<Owned> = made.iter().map(riding).collect();
         self.owned.extend(made.into_iter().map(|rider| (rider.id, Box::new(rider))));
+        lead
     }
 
     /// Finds the jobs of all arrays again, those of held ones too: some may run.

@@ -317,6 +317,8 @@ pub enum Timer {
     Tell(Task, u8),
     /// As run node: those that ride with this task and have not begun are not to wait any longer.
     Trim(Task),
+    /// As run node: of those that ride with this task, is it still the same one's turn?
+    Begun(Task),
 }
 
 /// A job that waits has one.

@@ -343,6 +343,7 @@ impl Node {
             Timer::Wanted(task) => self.on_wanted(task, ctx),
             Timer::Tell(task, reminder) => self.on_tell(task, reminder, ctx),
             Timer::Trim(task) => self.on_trim(task, ctx),
+            Timer::Begun(task) => self.on_begun(task, ctx),
         }
     }
 

@@ -332,11 +332,17 @@ impl Node {
         let Task { job, epoch, rank } = task;
         let Some(owned) = self.unended(job) else { return };
         let rides = owned.train.leader().is_some();
+        let is_news = rides && !owned.started.contains_key(&rank);
         let nodes = owned.nodes();
         let Phase::Placed { exits, .. } = &mut owned.phase else { return };
         // Told twice, or told again by a node that has forgotten it since: what was noted stays.
         if let Entry::Vacant(vacant) = exits.entry(rank) {
             vacant.insert(exit);
+            // Of those that ride and are quick nobody says that they have begun.
+            if is_news && matches!(exit, Exit::Code(_) | Exit::Signal(_) | Exit::Overran) {
+                let wall = usage.as_ref().map_or(Span::ZERO, |usage| usage.wall);
+                ctx.report(Event::Started(task, ctx.now - wall));
+            }
             let took = usage.map(|usage| Event::Took(task, usage));
             let all = exits.len() == nodes;
             let ended = exits.iter().map(|(&rank, &exit)| (rank, exit)).collect();

@@ -10,7 +10,7 @@ use shoal_model::{Epoch, JobId, NodeId, Rank, Time};
 
 use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer};
 use super::runner::{Running, TaskState};
-use super::train::RIDES_MOST;
+use super::train::{QUICK, RIDES_MOST};
 use super::{Node, Work};
 use crate::protocol::Ctx;
 use crate::shared::Shared;
@@ -22,7 +22,8 @@ pub(super) enum Seat {
     #[default]
     Alone,
     /// It is its own, and these run in it afterwards; so many of them have not ended, and all before the `next` have begun.
-    Leads { riders: Box<[Task]>, open: usize, next: usize },
+    /// Whose turn it is and since when, if its owner has not been told.
+    Leads { riders: Box<[Task]>, open: usize, next: usize, unsaid: Option<(Task, Time)> },
     /// It is this task's. Whether it has begun, and whether its end is on disk.
     Rides { leader: Task, begun: bool, saved: bool },
 }
@@ -91,7 +92,7 @@ impl Work {
             all.push(rider);
         }
         if let Some(running) = self.tasks.get_mut(&task).filter(|_| !all.is_empty()) {
-            running.seat = Seat::Leads { riders: all.into(), open, next: 0 }.into();
+            running.seat = Seat::Leads { riders: all.into(), open, next: 0, unsaid: None }.into();
         }
     }
 
@@ -198,10 +199,28 @@ impl Node {
         }
         let Some(next) = work.next_after(task) else { return };
         let Some(running) = work.tasks.get_mut(&next) else { return };
-        if let Some(Seat::Rides { begun, .. }) = running.seat.shared() {
-            *begun = true;
+        let Some(Seat::Rides { leader, begun, .. }) = running.seat.shared() else { return };
+        *begun = true;
+        let leader = *leader;
+        // Most of them end soon: that they have begun goes without saying.
+        if let Some(Seat::Leads { unsaid, .. }) =
+            work.tasks.get_mut(&leader).and_then(|running| running.seat.shared())
+            && unsaid.replace((next, ctx.now)).is_none()
+        {
+            ctx.wake_after(QUICK, Timer::Begun(leader));
         }
-        ctx.send(running.owner(), Message::Job(JobMessage::Started(next, ctx.now)));
+    }
+
+    /// Says whose turn it is in a train, if that is still so.
+    pub(super) fn on_begun(&mut self, leader: Task, ctx: &mut Ctx<'_, Node>) {
+        let Some(work) = &mut self.work else { return };
+        let seat = work.tasks.get_mut(&leader).and_then(|running| running.seat.shared());
+        let Some(Seat::Leads { unsaid, .. }) = seat else { return };
+        if let Some((task, since)) = unsaid.take()
+            && let Some(running) = work.tasks.get(&task).filter(|running| running.state == TaskState::Running)
+        {
+            ctx.send(running.owner(), Message::Job(JobMessage::Started(task, since)));
+        }
     }
 
     /// Those that have not begun by now get off: one before them is slow.

@@ -32,7 +32,7 @@ const TAKES: Span = Span::from_secs(1);
 /// No train is shorter only because it comes towards the end: to find its place takes half as long.
 const TAKES_LEAST: Span = Span::from_millis(100);
 /// A job that takes no longer is quick.
-const QUICK: Span = Span::from_millis(100);
+pub(super) const QUICK: Span = Span::from_millis(100);
 /// A train has at most so many times as many jobs as were quick in a row: the first ones are short.
 const GROWS: u32 = 4;
 /// A train has at most the part of one place of those that are left, or this part.

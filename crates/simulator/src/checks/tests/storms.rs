@@ -105,6 +105,11 @@ fn holds_with_wishes(seed: u64) {
 }
 
 #[test]
+fn seed_1295_who_got_off_one_train_and_rides_in_another_is_found_again_there() {
+    holds_with_wishes(1_295);
+}
+
+#[test]
 fn seed_52_job_after_one_that_has_ended_is_placed_once() {
     holds_with_wishes(52);
 }
