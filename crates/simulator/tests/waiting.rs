@@ -498,6 +498,26 @@ fn nobody_waits_long_behind_one_that_is_slow_for_once() {
 }
 
 #[test]
+fn when_each_that_rides_began_is_told_also_of_those_so_quick_that_nobody_says_so() {
+    let mut stage = Stage::new(4, true);
+    let id = stage.submit(0, 1, sometimes("1-1500", 300, 500));
+    stage.run(1400);
+    assert_eq!(finished(&stage, id, 1..=1500), 1500);
+    let began = stage.seen.iter().filter_map(|sight| match &sight.saw {
+        Saw::Event(Event::Started(task, at)) => Some((task.job, *at)),
+        _ => None,
+    });
+    let began: BTreeMap<JobId, Time> = began.collect();
+    assert_eq!(began.len(), 1500);
+    for slow in [500, 1000, 1500].map(|index| id.of_index(index)) {
+        let ends =
+            |sight: &&Sight<Node>| matches!(&sight.saw, Saw::Event(Event::Ended(job, _)) if *job == slow);
+        let ended = stage.seen.iter().find(ends).expect("it has ended").at;
+        assert!(ended.since(began[&slow]) >= Span::from_secs(300));
+    }
+}
+
+#[test]
 fn trains_survive_the_deaths_of_their_owner_and_of_their_nodes() {
     for (crashed, at) in [(1, [2_000, 3_500]), (2, [1_500, 2_500]), (3, [1_800, 6_000])] {
         let mut stage = Stage::new(4, true);

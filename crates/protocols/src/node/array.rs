@@ -147,6 +147,13 @@ impl Work {
         self.owned.get(&job).is_some_and(|owned| owned.phase == Phase::Seeking && owned.may_seek())
     }
 
+    /// Whether a job is of an array, has no place, and may share one with others. One that is yet to be launched is not.
+    pub(super) fn may_board(&self, job: JobId) -> bool {
+        let Some(owned) = self.owned.get(&job).filter(|owned| owned.may_board()) else { return false };
+        let progress = owned.of.and_then(|(array, index)| Some((self.arrays.get(&array)?, index)));
+        progress.is_some_and(|(progress, index)| progress.open.contains_key(&index))
+    }
+
     /// Whether a job waits to share a place anew.
     fn has_got_off(&self, job: JobId) -> bool {
         let of = self.owned.get(&job).and_then(|owned| owned.of);
@@ -171,13 +178,15 @@ impl Work {
         let indexes = parent.array()?;
         let window = progress.window(begun, now);
         let most = indexes.at_once().map_or(OPEN_MAX, |most| OPEN_MAX.min(most.get() as usize));
-        if progress.ahead(begun) >= window || progress.open.len() >= most {
+        let index = indexes.next(progress.last)?;
+        let id = array.of_index(index);
+        // What is known was launched before a restart, however many there were.
+        let is_full = progress.ahead(begun) >= window || progress.open.len() >= most;
+        if is_full && !self.owned.contains_key(&id) {
             return None;
         }
-        let index = indexes.next(progress.last)?;
         progress.last = Some(index);
         let job = Owned::of_array(parent, array, index, self.limit_default);
-        let id = array.of_index(index);
         // After a restart it may be known already, with how often it was tried, or how it ended.
         match &self.owned.entry(id).or_insert_with(|| Box::new(job)).phase {
             Phase::Ended(end) => progress.note(*end),

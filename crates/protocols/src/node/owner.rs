@@ -409,20 +409,27 @@ impl Node {
         for job in strays {
             self.forget(job, ctx);
         }
+        let mut alone = Vec::new();
         for job in jobs {
             match self.placement(job) {
                 _ if self.unended(job).is_none() => self.tidy(job, ctx),
                 _ if self.is_another_s(job) => self.ask_whether_ours(job, 0, ctx),
                 None => {
-                    let alone = self.leave_placement(job, ctx);
-                    self.take_on(job, ctx);
-                    self.seek_all(&alone, ctx);
+                    // Those that rode with it have their turns here, too.
+                    let _ = self.leave_placement(job, ctx);
+                    match self.work.as_ref().is_some_and(|work| work.may_board(job)) {
+                        true => alone.push(job),
+                        false => self.take_on(job, ctx),
+                    }
                 }
                 // With the one that leads.
                 Some(_) if self.job(job).is_some_and(|owned| owned.train.leader().is_some()) => {}
                 Some(placement) => self.take_up(job, &placement, ctx),
             }
         }
+        // Very many of an array may have lost their places: they share some again. After all others, for none is to be looked
+        // for twice.
+        self.seek_all(&alone, ctx);
     }
 
     /// The placement stands, and so do the exits that were noted of it.

@@ -231,8 +231,13 @@ impl Gang {
 
     fn finished(&self, job: JobId, at: Time, node: NodeId) -> Result<(), Broken> {
         let broken = |what: String| Err(Broken::new(at, what).on(node).of(job));
-        // One that got off has a place of its own, which is a later one.
-        let rode = self.leaders.range((job, Epoch(0))..=(job, Epoch(u32::MAX))).next_back();
+        // One that got off has a place of its own, which is a later one. What was committed for its leader and never came to
+        // be a place of that is none of its own either.
+        let came_to_be = |&(&(_, epoch), leader): &(&(JobId, Epoch), &JobId)| {
+            self.placed.get(leader).is_some_and(|placed| placed.0 >= epoch)
+        };
+        let all = self.leaders.range((job, Epoch(0))..=(job, Epoch(u32::MAX)));
+        let rode = all.rev().find(came_to_be);
         let own = self.placed.get(&job).map(|&(epoch, _)| epoch);
         let Some(epoch) = own.max(rode.map(|(&(_, epoch), _)| epoch)) else {
             return broken("the job finished without a place".to_owned());

@@ -110,6 +110,14 @@ fn seed_1295_who_got_off_one_train_and_rides_in_another_is_found_again_there() {
 }
 
 #[test]
+fn seed_50710_who_rides_with_one_that_was_to_have_a_better_place_has_run_in_the_one_it_had() {
+    let weather = Weather::draw(50_710).at_its_worst();
+    if let Err(violation) = run_weather::<Node>(weather, replay(50_710)) {
+        panic!("{violation}");
+    }
+}
+
+#[test]
 fn seed_52_job_after_one_that_has_ended_is_placed_once() {
     holds_with_wishes(52);
 }
