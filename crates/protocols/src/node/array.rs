@@ -261,7 +261,8 @@ impl Work {
         for &rider in &riders {
             let rider = owned.get_mut(&array.of_index(rider))?;
             rider.train = Train::Rides(leader);
-            numbered = numbered.max(rider.numbered);
+            // It may have had places of its own.
+            numbered = numbered.max(rider.numbered).max(self.commit.last_epoch(rider.id));
         }
         let leads = !riders.is_empty();
         if leads {
