@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::job::Array;
-use shoal_model::{JobId, Span, Time};
+use shoal_model::{Epoch, JobId, Span, Time};
 
 use super::message::{End, Timer};
 use super::owned::{Owned, Phase};
@@ -147,11 +147,14 @@ impl Work {
         self.owned.get(&job).is_some_and(|owned| owned.phase == Phase::Seeking && owned.may_seek())
     }
 
-    /// Whether a job is of an array, has no place, and may share one with others. One that is yet to be launched is not.
+    /// Whether a job is of an array that is not held, has no place, and may share one with others. One that is yet to be
+    /// launched may not, nor one that has had a place of its own: what becomes of that goes by its own numbers.
     pub(super) fn may_board(&self, job: JobId) -> bool {
         let Some(owned) = self.owned.get(&job).filter(|owned| owned.may_board()) else { return false };
-        let progress = owned.of.and_then(|(array, index)| Some((self.arrays.get(&array)?, index)));
-        progress.is_some_and(|(progress, index)| progress.open.contains_key(&index))
+        let Some((array, index)) = owned.of else { return false };
+        let goes_on = self.owned.get(&array).is_some_and(|array| array.may_seek());
+        let launched = self.arrays.get(&array).is_some_and(|progress| progress.open.contains_key(&index));
+        goes_on && launched && self.commit.last_epoch(job) == Epoch(0)
     }
 
     /// Whether a job waits to share a place anew.
@@ -261,8 +264,7 @@ impl Work {
         for &rider in &riders {
             let rider = owned.get_mut(&array.of_index(rider))?;
             rider.train = Train::Rides(leader);
-            // It may have had places of its own.
-            numbered = numbered.max(rider.numbered).max(self.commit.last_epoch(rider.id));
+            numbered = numbered.max(rider.numbered);
         }
         let leads = !riders.is_empty();
         if leads {
@@ -387,21 +389,29 @@ impl Node {
         }
     }
 
-    /// Has those that got off a train look for places: as a train again, if nothing else has happened to them.
+    /// Has those that got off a train look for places: as a train again, if nothing else has happened to them. If their array
+    /// is held, so are they: none of them runs any more.
     pub(super) fn seek_all(&mut self, jobs: &[JobId], ctx: &mut Ctx<'_, Node>) {
         for &job in jobs {
-            let waits = self.unended(job).filter(|owned| owned.may_board()).and_then(|owned| owned.of);
-            let progress = self.work.as_mut().zip(waits).and_then(|(work, (array, index))| {
-                let progress = work.arrays.get_mut(&array)?;
-                Some((progress, array, index))
-            });
-            match progress {
-                Some((progress, array, index)) => {
-                    progress.got_off.insert(index);
-                    ctx.wake_at(ctx.now, Timer::Launch(array));
-                }
-                None => self.seek(job, ctx),
+            let Some(of) = self.unended(job).map(|owned| owned.of) else { continue };
+            let array = of.and_then(|(array, _)| self.job(array));
+            if array.is_some_and(Owned::is_held) {
+                self.hold(job, ctx);
+                continue;
             }
+            let Some((array, index)) =
+                of.filter(|_| self.work.as_ref().is_some_and(|work| work.may_board(job)))
+            else {
+                self.seek(job, ctx);
+                continue;
+            };
+            if let Some(progress) = self.work.as_mut().and_then(|work| work.arrays.get_mut(&array)) {
+                progress.got_off.insert(index);
+            }
+            if let Some(owned) = self.unended(job) {
+                owned.why = Some(Stuck::GotOff);
+            }
+            ctx.wake_at(ctx.now, Timer::Launch(array));
         }
     }
 

@@ -583,7 +583,7 @@ impl Node {
         owned.phase = Phase::Ended(end);
         owned.started = BTreeMap::new();
         let rides = owned.train.leader().is_some();
-        owned.train = Train::Alone;
+        (owned.train, owned.why, owned.again_at) = (Train::Alone, None, None);
         owned.tidy();
         let (of, after) = (owned.of, owned.after.clone());
         // Its heir has to know what it waits for.

@@ -197,6 +197,9 @@ pub enum Stuck {
     /// It shares a place with this one, and is to run right after it or another.
     #[error("it is quick and shares the place of job {0}, which is being looked for")]
     Behind(JobId),
+    /// It shared a place that was lost, and others of its array are looked after before it.
+    #[error("it shared a place that was lost; others of its array are looked after first")]
+    GotOff,
     /// Another job has not ended.
     #[error("it starts after job {0}, which has not ended")]
     After(JobId),

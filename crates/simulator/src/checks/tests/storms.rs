@@ -110,6 +110,16 @@ fn seed_1295_who_got_off_one_train_and_rides_in_another_is_found_again_there() {
 }
 
 #[test]
+fn seed_2726_who_had_a_place_of_its_own_before_a_restart_rides_with_nobody_after_it() {
+    holds_with_wishes(2_726);
+}
+
+#[test]
+fn seed_11838_who_gets_off_while_its_array_is_held_is_held_too() {
+    holds_with_wishes(11_838);
+}
+
+#[test]
 fn seed_50710_who_rides_with_one_that_was_to_have_a_better_place_has_run_in_the_one_it_had() {
     let weather = Weather::draw(50_710).at_its_worst();
     if let Err(violation) = run_weather::<Node>(weather, replay(50_710)) {
