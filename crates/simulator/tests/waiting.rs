@@ -549,3 +549,42 @@ fn one_that_rides_can_be_cancelled_and_the_others_go_on() {
         .filter(|sight| matches!(&sight.saw, Saw::Event(Event::Ended(job, _)) if *job == id));
     assert!(over.map(|sight| sight.at.since(BEGIN)).all(|at| at < Span::from_secs(110)), "it was stopped");
 }
+
+/// How many tasks had places of their own.
+fn alone(stage: &Stage) -> usize {
+    let alone = |saw: &Saw<Node>| matches!(saw, Saw::Act(Action::Start { behind: None, .. }));
+    stage.seen.iter().filter(|sight| alone(&sight.saw)).count()
+}
+
+#[test]
+fn array_that_was_held_shares_places_again_once_it_is_released() {
+    let mut stage = Stage::new(1, true);
+    let id = stage.submit(0, 1, sometimes("1-3000", 300, 1000));
+    stage.command(20, 1, Command::Hold(id));
+    stage.command(30, 1, Command::Release(id));
+    stage.run(3600);
+    assert_eq!(finished(&stage, id, 1..=3000), 3000);
+    assert_eq!(stage.end(id), Some(End::Finished));
+    let began = stage.starts(id.of_index(1000))[0];
+    assert!(began < 20, "it runs while the others are held, from {began} s on");
+    assert!(alone(&stage) < 100, "{} of 3,000 had places of their own", alone(&stage));
+}
+
+#[test]
+fn of_a_train_that_waits_one_is_held_and_the_others_run() {
+    let mut stage = Stage::new(1, true);
+    let id = stage.submit(0, 1, sometimes("1-3000", 300, 1000));
+    let held = [1400, 1401, 2500].map(|index| id.of_index(index));
+    for held in held {
+        stage.command(20, 1, Command::Hold(held));
+    }
+    stage.run(3600);
+    let is_held = |job| {
+        let told = |saw: &Saw<Node>| matches!(saw, Saw::Event(Event::Held(held, true)) if *held == job);
+        stage.seen.iter().any(|sight| told(&sight.saw))
+    };
+    let open: Vec<JobId> = held.into_iter().filter(|&job| stage.end(job).is_none()).collect();
+    let told: Vec<JobId> = held.into_iter().filter(|&job| is_held(job)).collect();
+    assert_eq!(open, told, "who is said to be held does not run, and who is not runs");
+    assert_eq!(finished(&stage, id, 1..=3000), 3000 - open.len());
+}

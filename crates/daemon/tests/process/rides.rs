@@ -1,9 +1,12 @@
 //! Quick tasks in line, which run without a word of the keeper's between two of them until there is something to decide.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use shoal_model::{Job, Size, Span, Time};
+use shoal_daemon::executor::process::Keep;
+use shoal_model::{Job, Resources, Size, Span, Time};
 use shoal_protocols::node::{Action, Exit, Task};
 
 use crate::machine::{HOUR, Machine, brief, lives, sh, task, wait_until};
@@ -220,4 +223,55 @@ fn one_that_is_stopped_right_after_it_was_to_join_a_ride_has_one_end_and_the_oth
         assert_eq!(ended, all);
     }
     machine.runs_quickly();
+}
+
+#[test]
+fn whoever_stands_behind_a_ride_begins_and_nobody_joins_in_front_of_it() {
+    let mut machine = Machine::new();
+    let train = machine.train(&quick(0), 1, 1..=5);
+    let (other, behind) = (task(6), train.last().copied());
+    let (brief, stop_at) = (brief(quick(6)), Time::ZERO + HOUR);
+    machine.asks(Action::Start { task: other, brief, stop_at, short: true, behind });
+    for &task in &train {
+        assert_eq!(machine.hears_of(task), Exit::Code(0));
+    }
+    let next = machine.train(&quick(0), 1, 7..=9);
+    let ended: BTreeMap<Task, Exit> =
+        (0..4).map(|_| machine.hears()).map(|ended| (ended.task, ended.exit)).collect();
+    let others = next.into_iter().map(|task| (task, Exit::Code(0)));
+    assert_eq!(ended, others.chain([(other, Exit::Code(6))]).collect());
+}
+
+#[test]
+fn whoever_begins_when_a_train_has_ended_has_the_processors_that_it_had() {
+    let mut machine = Machine::new();
+    machine.keep(Keep { pinned: true, ..Keep::default() });
+    let cores = std::thread::available_parallelism().unwrap().get() as u32;
+    let all = |script| Job { resources: Resources::cores(cores), ..sh(script) };
+    for (round, millis) in (0..).zip([0, 1, 50, 90, 95, 98, 99, 100, 101, 102, 105, 110, 130]) {
+        let first = 10 * round + 1;
+        for train in machine.train(&all("true"), round, first..=first + 5) {
+            assert_eq!(machine.hears_of(train), Exit::Code(0));
+        }
+        std::thread::sleep(Duration::from_millis(millis));
+        let one = machine.start(first + 8, all("echo $SHOAL_CPUS"), HOUR);
+        assert_eq!(machine.hears_of(one), Exit::Code(0));
+        assert_ne!(machine.text(one, "stdout").trim(), "", "after {millis} ms it floats");
+    }
+}
+
+#[test]
+fn program_that_comes_to_be_while_a_ride_lasts_is_found_by_the_next() {
+    let mut machine = Machine::new();
+    let program = machine.home().join("program");
+    let job = Job::command([program.to_str().unwrap()]);
+    let before = machine.train(&job, 1, 1..=3);
+    for task in before {
+        assert_eq!(machine.hears_of(task), Exit::Code(127));
+    }
+    fs::write(&program, "#!/bin/sh\nexit 3\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    for task in machine.train(&job, 1, 4..=6) {
+        assert_eq!(machine.hears_of(task), Exit::Code(3));
+    }
 }

@@ -6,18 +6,19 @@
 //! array, the places of its jobs and their ends tell the rest, and nothing is saved at a launch but who shares a place with
 //! whom ([`super::train`]). An array of a million jobs is accepted with one write.
 
+mod restore;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use shoal_model::job::Array;
 use shoal_model::{Epoch, JobId, Span, Time};
 
-use super::message::{End, Timer};
+use super::message::{End, Event, Timer};
 use super::owned::{Owned, Phase};
-use super::owner::CLOCKS_APART_MOST;
 use super::train::{Pace, Train, may_share};
 use super::{Node, Work};
 use crate::protocol::Ctx;
-use crate::scheduling::Stuck;
+use crate::scheduling::{CLOCKS_APART_MOST, Stuck};
 
 /// How many jobs of an array are planned ahead, at most, besides those that run. More would fill the calendars for no good:
 /// who starts first is known, and when the last starts is a guess.
@@ -121,26 +122,30 @@ impl Work {
         Some((self.arrays.get(&job)?.ended, self.array(job)?.tasks()))
     }
 
-    /// How many jobs of an array look for their first place. Those that look for another one do so anyway.
-    fn seeking(&mut self, array: JobId) -> usize {
-        let Some(progress) = self.arrays.get_mut(&array) else { return 0 };
+    /// Whether as many jobs of an array look for their first place as may. Those that look for another one do so anyway.
+    fn seeks_enough(&mut self, array: JobId) -> bool {
+        let Some(progress) = self.arrays.get_mut(&array) else { return true };
+        let most = if progress.riding > 0 { SEEKING_SHARED_MAX } else { SEEKING_MAX };
         let mut looking = std::mem::take(&mut progress.looking);
-        looking.retain(|&job| self.is_seeking(job) && !self.has_got_off(job));
-        let seeking = looking.len();
+        // Who looks no longer is met once: very many may have lost their places together.
+        let mut seeking = 0;
+        while seeking < most && seeking < looking.len() {
+            let job = looking[seeking];
+            if self.is_seeking(job) && !self.has_got_off(job) {
+                seeking += 1;
+            } else {
+                looking.swap_remove(seeking);
+            }
+        }
         if let Some(progress) = self.arrays.get_mut(&array) {
             progress.looking = looking;
         }
-        seeking
+        seeking >= most
     }
 
     /// How many jobs of an array run in places of their own.
     fn begun(&self, array: JobId) -> usize {
         self.arrays.get(&array).map_or(0, |progress| progress.begun.len())
-    }
-
-    fn seeking_max(&self, array: JobId) -> usize {
-        let shared = self.arrays.get(&array).is_some_and(|progress| progress.riding > 0);
-        if shared { SEEKING_SHARED_MAX } else { SEEKING_MAX }
     }
 
     fn is_seeking(&self, job: JobId) -> bool {
@@ -152,6 +157,9 @@ impl Work {
     pub(super) fn may_board(&self, job: JobId) -> bool {
         let Some(owned) = self.owned.get(&job).filter(|owned| owned.may_board()) else { return false };
         let Some((array, index)) = owned.of else { return false };
+        if !self.recipe.has_trains() {
+            return false;
+        }
         let goes_on = self.owned.get(&array).is_some_and(|array| array.may_seek());
         let launched = self.arrays.get(&array).is_some_and(|progress| progress.open.contains_key(&index));
         goes_on && launched && self.commit.last_epoch(job) == Epoch(0)
@@ -181,23 +189,16 @@ impl Work {
         let indexes = parent.array()?;
         let window = progress.window(begun, now);
         let most = indexes.at_once().map_or(OPEN_MAX, |most| OPEN_MAX.min(most.get() as usize));
-        let index = indexes.next(progress.last)?;
-        let id = array.of_index(index);
-        // What is known was launched before a restart, however many there were.
-        let is_full = progress.ahead(begun) >= window || progress.open.len() >= most;
-        if is_full && !self.owned.contains_key(&id) {
+        if progress.ahead(begun) >= window || progress.open.len() >= most {
             return None;
         }
-        progress.last = Some(index);
+        let index = indexes.next(progress.last)?;
         let job = Owned::of_array(parent, array, index, self.limit_default);
-        // After a restart it may be known already, with how often it was tried, or how it ended.
-        match &self.owned.entry(id).or_insert_with(|| Box::new(job)).phase {
-            Phase::Ended(end) => progress.note(*end),
-            Phase::Seeking | Phase::Placed { .. } => {
-                progress.open.insert(index, id);
-                progress.looking.push(id);
-            }
-        }
+        let id = job.id;
+        progress.last = Some(index);
+        progress.open.insert(index, id);
+        progress.looking.push(id);
+        self.owned.insert(id, Box::new(job));
         Some(id)
     }
 
@@ -249,7 +250,7 @@ impl Work {
         };
         let open = progress.open.len().saturating_sub(progress.got_off.len() + 1);
         let left = indexes.tasks().saturating_sub(progress.ended + open as u32);
-        let most = if self.recipe.has_trains() { progress.riders(left) } else { 0 };
+        let most = progress.riders(left);
         let mut riders = Vec::new();
         while riders.len() < most
             && let Some(next) = indexes.next(Some(riders.last().copied().unwrap_or(first)))
@@ -273,86 +274,6 @@ impl Work {
         }
         Some((leader, leads))
     }
-
-    /// Finds those again that ride with a job, and those that got off and ride with one of them since.
-    fn restore_train(&mut self, array: JobId, leader: JobId) {
-        let mut leaders = vec![leader];
-        while let Some(leader) = leaders.pop() {
-            leaders.extend(self.restore_riders(array, leader));
-        }
-        let Work { arrays, owned, .. } = self;
-        if let Some(progress) = arrays.get_mut(&array) {
-            let rides = |job: &JobId| owned.get(job).is_some_and(|owned| owned.train.leader().is_some());
-            progress.looking.retain(|job| !rides(job));
-        }
-    }
-
-    /// Finds those again that ride with a job: they come right after it. Says who of them leads others.
-    fn restore_riders(&mut self, array: JobId, leader: JobId) -> Vec<JobId> {
-        let mut lead = Vec::new();
-        let Some(led) = self.owned.get(&leader) else { return lead };
-        let (Some(riders), numbered) = (led.train.riders().map(<[u32]>::to_vec), led.numbered) else {
-            return lead;
-        };
-        let Some(progress) = self.arrays.get_mut(&array) else { return lead };
-        let mut made = Vec::new();
-        for index in riders {
-            let id = array.of_index(index);
-            // Whoever rode with another before has been found with that one.
-            let is_new = progress.last < Some(index);
-            progress.last = progress.last.max(Some(index));
-            match self.owned.get_mut(&id).map(|known| &mut **known) {
-                Some(Owned { phase: Phase::Ended(end), .. }) => {
-                    if is_new {
-                        progress.note(*end);
-                    }
-                    continue;
-                }
-                // It had got off: placements of its own are numbered on from those of the train.
-                Some(rider) if rider.numbered > numbered => {
-                    if is_new {
-                        progress.looking.push(id);
-                        lead.extend(rider.train.riders().map(|_| id));
-                    }
-                }
-                // It had got off another before.
-                Some(rider) => {
-                    rider.train = Train::Rides(leader);
-                    progress.riding += 1;
-                }
-                None => {
-                    made.push(index);
-                    progress.riding += 1;
-                }
-            }
-            progress.open.insert(index, id);
-        }
-        let Some(parent) = self.owned.get(&array) else { return lead };
-        let riding = |&index| Owned::riding(parent, array, index, leader, self.limit_default);
-        let made: Vec<Owned> = made.iter().map(riding).collect();
-        self.owned.extend(made.into_iter().map(|rider| (rider.id, Box::new(rider))));
-        lead
-    }
-
-    /// Finds the jobs of all arrays again, those of held ones too: some may run.
-    pub(super) fn restore_arrays(&mut self) {
-        let open = self.owned.iter().filter(|(_, owned)| !matches!(owned.phase, Phase::Ended(_)));
-        let arrays = open.filter_map(|(&job, owned)| owned.array().map(|_| job));
-        let arrays: Vec<JobId> = arrays.collect();
-        let placed: BTreeSet<JobId> = match self.recipe.aria() {
-            Some(aria) => aria.tenures().collect(),
-            None => self.commit.jobs().collect(),
-        };
-        for array in arrays {
-            self.arrays.insert(array, Progress::default());
-            // Who has begun is not known, but has a place: so all that were launched are found, and at most a window more.
-            let mut begun = 0;
-            while let Some(job) = self.launch_next(array, begun, Time::NEVER) {
-                begun += usize::from(placed.contains(&job));
-                self.restore_train(array, job);
-            }
-        }
-    }
 }
 
 impl Node {
@@ -364,8 +285,8 @@ impl Node {
         if let Some(until) = self.work.as_mut().and_then(|work| work.begin_with_few(array, ctx.now)) {
             ctx.wake_at(until, Timer::Launch(array));
         }
-        while self.work.as_mut().is_some_and(|work| work.seeking(array) < work.seeking_max(array))
-            && let Some(work) = &mut self.work
+        while let Some(work) = &mut self.work
+            && !work.seeks_enough(array)
         {
             let (job, leads) = match work.board_again(array) {
                 Some(first) => first,
@@ -409,8 +330,9 @@ impl Node {
                 progress.got_off.insert(index);
             }
             if let Some(owned) = self.unended(job) {
-                owned.why = Some(Stuck::GotOff);
+                owned.why = Some(Stuck::InTurn);
             }
+            ctx.report(Event::Waiting(job, Stuck::InTurn));
             ctx.wake_at(ctx.now, Timer::Launch(array));
         }
     }
@@ -437,7 +359,11 @@ impl Node {
     /// A place is looked for for this job, which needs to wait for others no more.
     pub(super) fn note_sought(&mut self, job: JobId) {
         let Some(work) = &mut self.work else { return };
-        if let Some((array, index)) = work.owned.get(&job).and_then(|owned| owned.of)
+        let Some(owned) = work.owned.get_mut(&job) else { return };
+        if owned.why == Some(Stuck::InTurn) {
+            owned.why = None;
+        }
+        if let Some((array, index)) = owned.of
             && let Some(progress) = work.arrays.get_mut(&array)
         {
             progress.got_off.remove(&index);

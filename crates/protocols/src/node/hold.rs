@@ -3,11 +3,11 @@
 use shoal_model::JobId;
 
 use super::Node;
-use super::message::{Event, Refusal};
+use super::message::{Event, Refusal, Timer};
 use super::owned::Phase;
-use super::owner::{AGAIN_LEAST, CLOCKS_APART_MOST};
+use super::owner::AGAIN_LEAST;
 use crate::protocol::Ctx;
-use crate::scheduling;
+use crate::scheduling::{self, CLOCKS_APART_MOST};
 
 impl Node {
     /// The job, or all of the array that have not started, are not to start.
@@ -15,6 +15,7 @@ impl Node {
         if self.is_another_s(job) {
             return;
         }
+        self.get_off_before_it_starts(job, ctx);
         let starts = self.placement(job).map(|placement| placement.start);
         let queued = self.aria().is_some();
         let Some(owned) = self.unended(job) else { return };
@@ -26,6 +27,7 @@ impl Node {
             // Its nodes have to let go before it may have begun, and their answers are looked at from time to time.
             false => starts.is_some_and(|start| ctx.now + CLOCKS_APART_MOST + AGAIN_LEAST >= start),
         };
+        let of = owned.of;
         // What rides with another begins when that one does, or right after.
         let rides = owned.train.leader().is_some();
         if rides || placed && (owned.going || !owned.started.is_empty() || soon) {
@@ -41,6 +43,10 @@ impl Node {
             // One that must not run twice has to know that all nodes have let go before its time.
             self.seek(job, ctx);
             self.seek_all(&alone, ctx);
+            // Others may look for a place instead.
+            if let Some((array, _)) = of {
+                ctx.wake_at(ctx.now, Timer::Launch(array));
+            }
         }
         ctx.report(Event::Held(job, true));
         for element in self.elements(job) {
@@ -48,22 +54,26 @@ impl Node {
         }
     }
 
-    /// What was held may start.
+    /// What was held may start: an array, with those of it that are.
     pub(super) fn release(&mut self, job: JobId, ctx: &mut Ctx<'_, Node>) {
         if self.is_another_s(job) {
             return;
         }
-        let Some(owned) = self.unended(job) else { return };
-        let was_held = std::mem::take(&mut owned.held);
-        if was_held {
-            ctx.save(owned.record());
+        let elements = self.elements(job);
+        let mut released = Vec::new();
+        // All of them first, the array last: they share places, and come before those that are launched next.
+        for job in elements.into_iter().chain([job]) {
+            let Some(owned) = self.unended(job) else { continue };
+            if std::mem::take(&mut owned.held) {
+                ctx.save(owned.record());
+                released.push(job);
+            }
+            ctx.report(Event::Held(job, false));
         }
-        ctx.report(Event::Held(job, false));
-        for element in self.elements(job) {
-            self.release(element, ctx);
-        }
-        if was_held {
-            self.seek(job, ctx);
+        match released[..] {
+            // Of an array that is held.
+            [only] if only == job => self.seek(job, ctx),
+            _ => self.seek_all(&released, ctx),
         }
     }
 }

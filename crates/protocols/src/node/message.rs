@@ -128,6 +128,21 @@ pub enum Exit {
     GivenBack,
 }
 
+impl Exit {
+    /// Whether it ran until it ended by itself, or its time was over.
+    pub(super) fn has_run(self) -> bool {
+        match self {
+            Exit::Code(_) | Exit::Signal(_) | Exit::Overran => true,
+            Exit::Stopped
+            | Exit::Lost
+            | Exit::NotStarted
+            | Exit::CutShort
+            | Exit::Unstaged
+            | Exit::GivenBack => false,
+        }
+    }
+}
+
 /// What a task took of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 #[cbor(map)]
@@ -373,7 +388,7 @@ pub struct OwnedRecord {
     #[n(7)]
     #[cbor(default)]
     pub after: Vec<(JobId, NodeId)>,
-    /// Placements up to this number were made by a former owner.
+    /// Placements up to this number were made by a former owner, or are of trains that it rode in.
     #[n(8)]
     #[cbor(default)]
     pub numbered: Epoch,

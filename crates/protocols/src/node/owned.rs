@@ -59,7 +59,7 @@ pub struct Owned {
     pub(super) ask_at: Option<Time>,
     /// How often in a row no place was found.
     pub(super) stuck: u8,
-    /// Placements up to this number were made by a former owner.
+    /// Placements up to this number were made by a former owner, or are of trains that it rode in: its own are numbered on.
     pub(super) numbered: Epoch,
     /// Of one that was handed over: whether its heir has said that it knows.
     pub(super) told: bool,
@@ -207,10 +207,10 @@ impl Owned {
         Owned { of: Some((array, index)), held: parent.held, ..job }
     }
 
-    /// The same of one that runs in another's place.
+    /// The same of one that runs in another's place. What rides is not held.
     pub(super) fn riding(parent: &Owned, array: JobId, index: u32, leader: JobId, limit: Span) -> Owned {
         let mut owned = Owned::of_array(parent, array, index, limit);
-        owned.train = Train::Rides(leader);
+        (owned.held, owned.train) = (false, Train::Rides(leader));
         owned
     }
 

@@ -19,7 +19,7 @@ use super::train::Train;
 use super::{Node, Recipe, Work};
 use crate::commit::two_phase::{self, Failure, Placement, Proposal};
 use crate::protocol::{Ctx, Input};
-use crate::scheduling::{self, Stuck};
+use crate::scheduling::{self, CLOCKS_APART_MOST, Stuck};
 use crate::shared::Shared;
 
 /// The most jobs that a node owns, those that have ended included: it knows them again when they are submitted anew.
@@ -34,8 +34,6 @@ const AGAIN_MOST: Span = Span::from_mins(5);
 const UNSTAGED_MAX: u8 = 3;
 /// How often a job may fail to start before the node that did not start it is left out for a while.
 const UNSTARTED_MAX: u8 = 3;
-/// No two clocks of a grid are further apart.
-pub(super) const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 
 impl Work {
     /// Whether there is room for a job, and the recipe can honour it.
@@ -160,6 +158,7 @@ impl Node {
             self.stop_looking(job, ctx);
             return;
         }
+        self.refresh_train(job, ctx);
         let Some(owned) = self.unended(job) else { return };
         let (span, resources) = (owned.limit, &owned.envelope.job().resources);
         let shares = nodes.iter().map(|&node| (node, resources.clone())).collect();
@@ -302,6 +301,7 @@ impl Node {
                 ctx.report(Event::Started(task, at));
                 self.note_not_waiting(task.job);
                 self.ask_from_now(task.job, task.epoch, ctx);
+                self.stop_ended_riders(from, task.job, task.epoch, ctx);
             }
         }
     }
@@ -328,20 +328,21 @@ impl Node {
         }
         self.note_confirmed(from, task);
         self.note_gone(task);
-        self.note_pace(task, ctx.now);
+        self.note_pace(task, exit, ctx.now);
         let Task { job, epoch, rank } = task;
         let Some(owned) = self.unended(job) else { return };
         let rides = owned.train.leader().is_some();
         let is_news = rides && !owned.started.contains_key(&rank);
         let nodes = owned.nodes();
         let Phase::Placed { exits, .. } = &mut owned.phase else { return };
+        let is_first = !exits.contains_key(&rank);
         // Told twice, or told again by a node that has forgotten it since: what was noted stays.
         if let Entry::Vacant(vacant) = exits.entry(rank) {
             vacant.insert(exit);
             // Of those that ride and are quick nobody says that they have begun.
-            if is_news && matches!(exit, Exit::Code(_) | Exit::Signal(_) | Exit::Overran) {
+            if is_news && exit.has_run() {
                 let wall = usage.as_ref().map_or(Span::ZERO, |usage| usage.wall);
-                ctx.report(Event::Started(task, ctx.now - wall));
+                ctx.report(Event::Started(task, ctx.now - wall.min(owned.limit)));
             }
             let took = usage.map(|usage| Event::Took(task, usage));
             let all = exits.len() == nodes;
@@ -368,12 +369,7 @@ impl Node {
                     self.lose(job, from, ctx);
                 }
                 // Its turn did not come in time: that is no fault of the node's.
-                (Exit::NotStarted, _) if rides => {
-                    ctx.report(Event::Unplaced { job, epoch, by: Some(from) });
-                    let alone = self.leave_placement(job, ctx);
-                    assert!(alone.is_empty(), "who rides leads nobody");
-                    self.seek_all(&[job], ctx);
-                }
+                (Exit::NotStarted, _) if rides => self.lose(job, from, ctx),
                 (Exit::NotStarted, _) => {
                     owned.unstarted = owned.unstarted.saturating_add(1);
                     // Not at once again and again where it cannot be.
@@ -396,7 +392,10 @@ impl Node {
                 }
             }
         }
-        ctx.send(from, Message::Job(JobMessage::Noted(task)));
+        // Of those that ride that is said with their leader's end, unless they ask again.
+        if !(rides && is_first && exit.has_run()) {
+            ctx.send(from, Message::Job(JobMessage::Noted(task)));
+        }
     }
 
     /// Takes up what the records left open.
@@ -493,9 +492,13 @@ impl Node {
     /// The placement is broken: the job is taken off its nodes, and looks for others.
     pub(super) fn unplace(&mut self, job: JobId, epoch: Epoch, by: NodeId, ctx: &mut Ctx<'_, Node>) {
         ctx.report(Event::Unplaced { job, epoch, by: Some(by) });
-        let alone = self.leave_placement(job, ctx);
+        let rode = self.job(job).is_some_and(|owned| owned.train.leader().is_some());
+        let mut alone = self.leave_placement(job, ctx);
         self.let_go(job, ctx);
-        self.seek(job, ctx);
+        match rode {
+            true => alone.push(job),
+            false => self.seek(job, ctx),
+        }
         self.seek_all(&alone, ctx);
     }
 

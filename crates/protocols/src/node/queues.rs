@@ -1,6 +1,7 @@
 //! What a node keeps that peers or users can fill, with the limit of each: for whoever checks from outside.
 
 use super::after::AWAITED_MAX;
+use super::ride::RIDING_MAX;
 use super::{Node, OWNED_MAX, Phase, Recipe};
 use crate::commit::two_phase::LOCKS_MAX;
 use crate::overlay::Overlay;
@@ -43,7 +44,8 @@ impl Node {
             queue("owned jobs", work.owned.len(), OWNED_MAX),
             queue("locks and unheard ends", work.commit.locks().count() + work.commit.finished(), LOCKS_MAX),
             queue("nodes that wait for jobs", work.awaited.len(), AWAITED_MAX),
-            queue("tasks", work.tasks.len(), LOCKS_MAX),
+            queue("tasks", work.tasks.len() - work.riding, LOCKS_MAX),
+            queue("tasks that ride with others", work.riding, RIDING_MAX),
             queue("coordinated jobs", work.commit.jobs().count(), work.owned.len()),
             queue("watched nodes", work.heartbeat.watched().count(), heartbeat.nodes_max as usize),
             queue("reasons for watching", reasons, heartbeat.reasons_max as usize),

@@ -2,18 +2,23 @@
 //!
 //! The driver starts each task behind the one before, so that nothing is asked between them. Tasks that ride have no
 //! records of their own: what was promised to their leader names them, and what has become of them the driver knows. Only
-//! an end that its owner is slow to hear is saved. The leader's end is told after theirs.
+//! an end that its owner is slow to hear is saved. The leader's end is told after theirs, and when its owner has noted that it
+//! has noted all of them.
 
+use std::collections::btree_map::Entry;
 use std::ops::Deref;
 
 use shoal_model::{Epoch, JobId, NodeId, Rank, Time};
 
 use super::message::{Action, Brief, Exit, JobMessage, Key, Message, Record, Task, Timer};
 use super::runner::{Running, TaskState};
-use super::train::{QUICK, RIDES_MOST};
+use super::train::{QUICK, RIDERS_MAX, RIDES_MOST};
 use super::{Node, Work};
 use crate::protocol::Ctx;
 use crate::shared::Shared;
+
+/// The most tasks that ride here, those included whose ends their owners have not heard.
+pub(super) const RIDING_MAX: usize = 256 * (RIDERS_MAX + 1);
 
 /// Whether a task shares its reservation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -60,7 +65,15 @@ impl Seat {
         matches!(self, Seat::Leads { open, .. } if *open > 0)
     }
 
-    fn leader(&self) -> Option<Task> {
+    /// Those that ride with it, whether they have ended or not.
+    pub fn riders(&self) -> &[Task] {
+        match self {
+            Seat::Leads { riders, .. } => riders,
+            Seat::Alone | Seat::Rides { .. } => &[],
+        }
+    }
+
+    pub fn leader(&self) -> Option<Task> {
         match self {
             Seat::Rides { leader, .. } => Some(*leader),
             Seat::Alone | Seat::Leads { .. } => None,
@@ -76,24 +89,36 @@ fn riders(task: Task, brief: &Brief) -> impl Iterator<Item = (u32, Task)> {
 }
 
 impl Work {
-    /// Notes who rides with a task that has begun.
-    fn seat(&mut self, task: Task, brief: &Brief, owner: NodeId) {
+    /// Notes who rides with a task that has begun; gives those back, with their indexes.
+    fn seat(&mut self, task: Task, brief: &Brief, owner: NodeId) -> Vec<(u32, Task)> {
         let mut open = 0;
-        let mut all = Vec::new();
-        for (_, rider) in riders(task, brief) {
-            let seat = Seat::Rides { leader: task, begun: false, saved: false };
-            let running = self.tasks.entry(rider).or_insert_with(|| Running::riding(owner, seat));
-            // Of one whose end was saved that is all that is known.
-            if let TaskState::Ended(_) = running.state {
-                running.seat = Seat::Rides { leader: task, begun: true, saved: true }.into();
-            } else {
-                open += 1;
+        let mut seated = Vec::new();
+        for (index, rider) in riders(task, brief) {
+            let rides = |begun| Seat::Rides { leader: task, begun, saved: begun };
+            match self.tasks.entry(rider) {
+                // There is room for no more: their owner asks after them, and hears that they are not here.
+                Entry::Vacant(_) if self.riding >= RIDING_MAX => break,
+                Entry::Vacant(vacant) => {
+                    vacant.insert(Running::riding(owner, rides(false)));
+                    open += 1;
+                }
+                Entry::Occupied(mut known) => {
+                    let running = known.get_mut();
+                    // Of one whose end was saved that is all that is known; any other is of another train.
+                    if *running.seat != Seat::Alone || !matches!(running.state, TaskState::Ended(_)) {
+                        continue;
+                    }
+                    running.seat = rides(true).into();
+                }
             }
-            all.push(rider);
+            self.riding += 1;
+            seated.push((index, rider));
         }
-        if let Some(running) = self.tasks.get_mut(&task).filter(|_| !all.is_empty()) {
-            running.seat = Seat::Leads { riders: all.into(), open, next: 0, unsaid: None }.into();
+        if let Some(running) = self.tasks.get_mut(&task).filter(|_| !seated.is_empty()) {
+            let riders = seated.iter().map(|&(_, rider)| rider).collect();
+            running.seat = Seat::Leads { riders, open, next: 0, unsaid: None }.into();
         }
+        seated
     }
 
     /// The task that is next after one, if there is one that has not begun.
@@ -155,9 +180,9 @@ impl Node {
     ) {
         let Some(work) = &mut self.work else { return };
         let Some(owner) = work.tasks.get(&task).map(Running::owner) else { return };
-        work.seat(task, brief, owner);
+        let riders = work.seat(task, brief, owner);
         let mut behind = task;
-        for (index, rider) in riders(task, brief) {
+        for (index, rider) in riders {
             let Brief { envelope, nodes, .. } = &**brief;
             let (envelope, nodes) = (envelope.clone(), nodes.clone());
             let brief = Shared::new(Brief { envelope, nodes, index: Some(index), riders: None });
@@ -211,14 +236,18 @@ impl Node {
         }
     }
 
-    /// Says whose turn it is in a train, if that is still so.
+    /// Says whose turn it is in a train, if it has been for a while.
     pub(super) fn on_begun(&mut self, leader: Task, ctx: &mut Ctx<'_, Node>) {
         let Some(work) = &mut self.work else { return };
         let seat = work.tasks.get_mut(&leader).and_then(|running| running.seat.shared());
         let Some(Seat::Leads { unsaid, .. }) = seat else { return };
-        if let Some((task, since)) = unsaid.take()
-            && let Some(running) = work.tasks.get(&task).filter(|running| running.state == TaskState::Running)
-        {
+        let Some((task, since)) = *unsaid else { return };
+        if ctx.now < since + QUICK {
+            ctx.wake_at(since + QUICK, Timer::Begun(leader));
+            return;
+        }
+        *unsaid = None;
+        if let Some(running) = work.tasks.get(&task).filter(|running| running.state == TaskState::Running) {
             ctx.send(running.owner(), Message::Job(JobMessage::Started(task, since)));
         }
     }
@@ -290,12 +319,8 @@ impl Node {
         let Some(work) = &self.work else { return Vec::new() };
         let all = Task { job, epoch, rank: Rank(0) }..=Task { job, epoch, rank: Rank(u32::MAX) };
         let Some((&task, running)) = work.tasks.range(all).next() else { return Vec::new() };
-        let riders = match &*running.seat {
-            Seat::Leads { riders, .. } => &riders[..],
-            Seat::Alone | Seat::Rides { .. } => &[],
-        };
         // The last first: none begins because the one before it is stopped.
-        riders.iter().rev().copied().chain([task]).collect()
+        running.seat.riders().iter().rev().copied().chain([task]).collect()
     }
 
     /// The owner takes a job back that rides with another.

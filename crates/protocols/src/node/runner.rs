@@ -304,13 +304,17 @@ impl Node {
     }
 
     pub(super) fn on_noted(&mut self, from: NodeId, task: Task, ctx: &mut Ctx<'_, Node>) {
-        let running = self.work.as_ref().and_then(|work| work.tasks.get(&task));
-        if running
-            .is_some_and(|running| running.owner == from && matches!(running.state, TaskState::Ended(_)))
-        {
-            self.erase_task(task, ctx);
-            self.drop_task(task);
-            self.forget_finished(task);
+        let Some(work) = &self.work else { return };
+        // Whoever has noted the end of one that led others has noted theirs.
+        let riders = work.tasks.get(&task).map(|running| running.seat.riders().to_vec()).unwrap_or_default();
+        for task in riders.into_iter().chain([task]) {
+            let noted =
+                |running: &&Running| running.owner == from && matches!(running.state, TaskState::Ended(_));
+            if self.work.as_ref().and_then(|work| work.tasks.get(&task)).filter(noted).is_some() {
+                self.erase_task(task, ctx);
+                self.drop_task(task);
+                self.forget_finished(task);
+            }
         }
     }
 
@@ -409,8 +413,9 @@ impl Node {
     }
 
     pub(super) fn drop_task(&mut self, task: Task) {
-        if let Some(work) = &mut self.work {
-            work.tasks.remove(&task);
+        let Some(work) = &mut self.work else { return };
+        if work.tasks.remove(&task).is_some_and(|gone| gone.seat.leader().is_some()) {
+            work.riding -= 1;
         }
     }
 }

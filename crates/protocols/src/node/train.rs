@@ -9,16 +9,19 @@
 //! has to run again, it gets off and looks for a place of its own, with placements numbered on from the train's: no task
 //! is ever two. That a leader has ended is noted only after all that rode with it have.
 //!
-//! A train lasts about a second, by how long the last jobs took, and gets shorter towards the end of an array, though not
-//! so short that to find its place takes longer, so that all places are done at about the same time. Those that have not begun
-//! after [`RIDES_MOST`], because one before them is slow for once, get off. Who got off before its turn and comes right
-//! after another that did so too may ride with that one: very many would otherwise look for places one by one.
+//! A train lasts about a second, by how long the last jobs took. Towards the end of an array trains get shorter, so that
+//! all places are done at about the same time, but never so short that it takes longer to find their places. Those that
+//! have not begun after [`RIDES_MOST`], because one before them is slow for once, get off. Who got off before its turn and
+//! comes right after another that did so too may ride with that one: very many would otherwise look for places one by one.
+//!
+//! What is on disk tells who rides with whom: each leader names its riders, and who got off is [numbered](super::owned::Owned::numbered)
+//! beyond the leader that it left, as are all placements of a train beyond all who ride in it.
 
 use shoal_model::job::Mode;
 use shoal_model::{Epoch, Job, JobId, NodeId, Span, Time};
 
 use super::Node;
-use super::message::{Brief, Event, Exit, JobMessage, Message, Task};
+use super::message::{Brief, End, Event, Exit, JobMessage, Message, Task};
 use super::owned::Phase;
 use crate::commit::two_phase::{self, Placement};
 use crate::protocol::Ctx;
@@ -155,11 +158,8 @@ impl Node {
         exit: Exit,
         ctx: &mut Ctx<'_, Node>,
     ) -> bool {
-        let ran = match exit {
-            Exit::Code(_) | Exit::Signal(_) | Exit::Overran | Exit::Stopped => true,
-            Exit::Lost | Exit::NotStarted | Exit::CutShort | Exit::Unstaged | Exit::GivenBack => false,
-        };
-        let riders = if ran { self.riders(task.job) } else { Vec::new() };
+        let ended = exit.has_run() || exit == Exit::Stopped;
+        let riders = if ended { self.riders(task.job) } else { Vec::new() };
         for &job in &riders {
             ctx.send(from, Message::Job(JobMessage::Inquire(Task { job, ..task })));
         }
@@ -167,8 +167,8 @@ impl Node {
     }
 
     /// A task has ended: from this the length of trains follows.
-    pub(super) fn note_pace(&mut self, task: Task, now: Time) {
-        let Some(work) = &mut self.work else { return };
+    pub(super) fn note_pace(&mut self, task: Task, exit: Exit, now: Time) {
+        let Some(work) = self.work.as_mut().filter(|_| exit.has_run()) else { return };
         let Some(owned) = work.owned.get(&task.job) else { return };
         let (Some((array, index)), None) = (owned.of, owned.train.leader()) else { return };
         // With those that got off: that one was slow for once says little of the others.
@@ -191,12 +191,46 @@ impl Node {
             && owned.train.riders().is_some()
         {
             owned.train = Train::Alone;
-            // Last: until then it says that they are with it.
-            if !riders.is_empty() {
-                ctx.save(owned.record());
-            }
+            // Last: until then it says that they are with it. And if none is left: it would say so of those that are with another
+            // since.
+            ctx.save(owned.record());
         }
         riders
+    }
+
+    /// Before a job has a place promised, its train is as long as there are some that ride: others have ended, or have got
+    /// off since.
+    pub(super) fn refresh_train(&mut self, leader: JobId, ctx: &mut Ctx<'_, Node>) {
+        let noted = self.job(leader).and_then(|owned| owned.train.riders()).map_or(0, <[u32]>::len);
+        let riders = self.riders(leader);
+        if riders.len() == noted {
+            return;
+        }
+        let index = |rider: &JobId| self.job(*rider)?.of.map(|(_, index)| index);
+        let riders: Vec<u32> = riders.iter().filter_map(index).collect();
+        if let Some(owned) = self.unended(leader) {
+            owned.train = if riders.is_empty() { Train::Alone } else { Train::Leads(riders) };
+            ctx.save(owned.record());
+        }
+    }
+
+    /// The node of a train is told once more whom it is not to run: those that rode with a job and were taken back. It may not
+    /// have known them when it was told, or not have heard it.
+    pub(super) fn stop_ended_riders(
+        &mut self,
+        node: NodeId,
+        leader: JobId,
+        epoch: Epoch,
+        ctx: &mut Ctx<'_, Node>,
+    ) {
+        let Some(owned) = self.job(leader) else { return };
+        let (Some((array, _)), Some(riders)) = (owned.of, owned.train.riders()) else { return };
+        for job in riders.iter().map(|&index| array.of_index(index)) {
+            // What it says of an end that was heard is nothing new.
+            if let Some(Phase::Ended(End::Cancelled)) = self.job(job).map(|owned| &owned.phase) {
+                ctx.send(node, Message::Commit(two_phase::Message::Release { job, upto: epoch }));
+            }
+        }
     }
 
     /// A job that rides with another does so no longer.
@@ -215,6 +249,16 @@ impl Node {
         ctx.save(owned.record());
         if let Some(progress) = work.arrays.get_mut(&array) {
             progress.note_alone(rider);
+        }
+    }
+
+    /// A job that rides with one for which no place has been asked yet does so no longer.
+    pub(super) fn get_off_before_it_starts(&mut self, rider: JobId, ctx: &mut Ctx<'_, Node>) {
+        let Some(leader) = self.job(rider).and_then(|owned| owned.train.leader()) else { return };
+        let is_sought = self.unended(leader).is_some_and(|owned| owned.phase == Phase::Seeking);
+        if is_sought && !self.is_placing(leader) {
+            self.get_off(rider, ctx);
+            self.refresh_train(leader, ctx);
         }
     }
 

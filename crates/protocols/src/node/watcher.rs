@@ -149,7 +149,7 @@ impl Node {
     }
 
     /// A node says of a task that it still runs.
-    pub(super) fn note_running(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &Ctx<'_, Node>) {
+    pub(super) fn note_running(&mut self, from: NodeId, job: JobId, epoch: Epoch, ctx: &mut Ctx<'_, Node>) {
         let Some(placement) = self.placement(job) else { return };
         let rank = placement.nodes.iter().position(|&node| node == from);
         let Some(rank) = rank.filter(|_| placement.epoch == epoch) else { return };
@@ -157,6 +157,7 @@ impl Node {
         // It is told of every placement that stands: only what has started is written to, or all would take room for it.
         if let Some(owned) = self.unended(job).filter(|owned| owned.started.contains_key(&rank)) {
             owned.started.insert(rank, ctx.now);
+            self.stop_ended_riders(from, job, epoch, ctx);
         }
     }
 

@@ -53,6 +53,8 @@ pub(super) struct Work {
     /// Some of the owned jobs that found too few nodes.
     pub short: BTreeSet<JobId>,
     pub tasks: BTreeMap<Task, runner::Running>,
+    /// How many of those ride with others.
+    pub riding: usize,
     /// When those of them start next that wait for their time.
     pub starts_at: Option<Time>,
 }
@@ -134,6 +136,7 @@ impl Work {
             awaited: BTreeSet::new(),
             short: BTreeSet::new(),
             tasks,
+            riding: 0,
             starts_at: None,
         };
         let open = |owned: &Owned| owned.from.is_none() && !matches!(owned.phase, Phase::Ended(_));

@@ -22,6 +22,10 @@ use crate::node::Denial;
 use crate::overlay::Overlay;
 use crate::protocol::{Ctx, Input, Layer};
 
+/// No two clocks of a grid are further apart: a node that could start a job so soon, but not when it was asked to, may have
+/// one that is ahead of ours.
+pub(crate) const CLOCKS_APART_MOST: Span = Span::from_secs(5);
+
 /// What lies beneath a recipe, to look at.
 pub struct Here<'a> {
     /// Who is known.
@@ -197,9 +201,9 @@ pub enum Stuck {
     /// It shares a place with this one, and is to run right after it or another.
     #[error("it is quick and shares the place of job {0}, which is being looked for")]
     Behind(JobId),
-    /// It shared a place that was lost, and others of its array are looked after before it.
-    #[error("it shared a place that was lost; others of its array are looked after first")]
-    GotOff,
+    /// Others of its array are looked after before it.
+    #[error("others of its array are looked after before it")]
+    InTurn,
     /// Another job has not ended.
     #[error("it starts after job {0}, which has not ended")]
     After(JobId),

@@ -21,7 +21,7 @@ use shoal_model::honours::FieldSet;
 use shoal_model::matching::{Needs, matches};
 use shoal_model::{JobId, NodeId, Resources, Span, Time};
 
-use super::{Command, Event, Here, IN_CALENDARS, Recipe, Stuck};
+use super::{CLOCKS_APART_MOST, Command, Event, Here, IN_CALENDARS, Recipe, Stuck};
 use crate::choose::earliest::earliest;
 use crate::commit::two_phase::Failure;
 use crate::protocol::{self, Ctx, Input, Layer, Never};
@@ -50,9 +50,6 @@ impl Default for Config {
 const LEAD_ANSWERS: u64 = 5;
 /// What is added to that for disks and for turns that others take; doubles with each attempt that came too late.
 const LEAD_LEAST: Span = Span::from_millis(5);
-/// A node that could start so soon, but not when it was asked to, may have a clock that is ahead of ours.
-const CLOCKS_APART_MOST: Span = Span::from_secs(5);
-
 /// What nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode, CborLen)]
 pub enum Message {

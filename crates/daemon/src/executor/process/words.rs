@@ -142,6 +142,11 @@ impl Order {
         self.walls.is_some() || self.image.is_some() || self.secrets.is_some()
     }
 
+    /// Whether its processors are to be nobody else's.
+    pub fn is_pinned(&self) -> bool {
+        self.keep.is_some_and(|keep| keep.pinned) && self.cores > Thousandths::ZERO
+    }
+
     /// Whether it is to have control groups, where there are any: memory is capped for who asks for some.
     pub fn is_grouped(&self) -> bool {
         self.keep.is_some_and(|keep| keep.grouped || keep.capped && self.memory > Size::ZERO)

@@ -13,7 +13,7 @@ use super::pace::Pace;
 use crate::choose::earliest::round_up;
 use crate::commit::two_phase::Failure;
 use crate::protocol::Ctx;
-use crate::scheduling::{Event, Here, Stuck};
+use crate::scheduling::{CLOCKS_APART_MOST, Event, Here, Stuck};
 
 /// A search and a commit take several exchanges: a start so many answer times ahead lets both end before the job begins.
 const LEAD_ANSWERS: u64 = 5;
@@ -44,6 +44,8 @@ struct Seeking {
     closed: bool,
     /// Rounds that came to nothing because others were quicker, or silent.
     failures: u8,
+    /// How far the clocks of others seem to be ahead of ours.
+    ahead: Span,
     /// Who has denied the job: no place for it, but may search.
     denied: BTreeSet<NodeId>,
     /// Who did not answer.
@@ -63,6 +65,7 @@ impl Seeking {
             nothing: None,
             closed: true,
             failures: 0,
+            ahead: Span::ZERO,
             avoid: BTreeSet::new(),
         }
     }
@@ -127,7 +130,7 @@ impl Asap {
         seeking.awaited = searchers.iter().copied().collect();
         seeking.found.clear();
         seeking.nothing = None;
-        let from = (ctx.now + lead).max(seeking.needs.begin.unwrap_or_default());
+        let from = (ctx.now + seeking.ahead + lead).max(seeking.needs.begin.unwrap_or_default());
         let round = seeking.round;
         for searcher in searchers {
             let search = Search {
@@ -213,6 +216,13 @@ impl Asap {
     pub(super) fn on_failed(&mut self, job: JobId, why: Failure, here: &Here<'_>, ctx: &mut Ctx<'_, Asap>) {
         let Some(seeking) = self.entry.open.get_mut(&job) else { return };
         match why {
+            // One that could start soon, but not when it was to, may have a clock that is ahead of ours.
+            Failure::Refused { next: Some(next), .. } if self.config.adaptive => {
+                let ahead = next.since(ctx.now);
+                if ahead <= CLOCKS_APART_MOST {
+                    seeking.ahead = seeking.ahead.max(ahead);
+                }
+            }
             Failure::Refused { .. } => {}
             Failure::Silent(nodes) => {
                 for node in nodes {

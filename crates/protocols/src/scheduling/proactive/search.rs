@@ -16,12 +16,10 @@ use super::{Proactive, offer};
 use crate::commit::two_phase::{Failure, Placement};
 use crate::overlay::helpers::Kind;
 use crate::protocol::Ctx;
-use crate::scheduling::{Event, Here, STAYS_WITHIN, Stuck};
+use crate::scheduling::{CLOCKS_APART_MOST, Event, Here, STAYS_WITHIN, Stuck};
 
 /// A commit takes three exchanges: so many times the slowest answer lets it end before the job begins.
 const LEAD_ANSWERS: u64 = 4;
-/// A node that could start so soon, but not when it was asked to, may have a clock that is ahead of ours.
-const CLOCKS_APART_MOST: Span = Span::from_secs(5);
 /// Iterations without any set after which there is none.
 const FRUITLESS_MAX: u8 = 3;
 /// Nodes that an iteration asks for each candidate that it wants, at most: some will not do.

@@ -153,6 +153,14 @@ fn seed_7288_job_whose_node_is_lost_when_it_is_placed_goes_on_looking() {
 }
 
 #[test]
+fn seed_170393_gang_is_planned_as_much_later_as_clocks_are_apart() {
+    let asap = Recipe::named("asap").expect("a recipe");
+    if let Err(violation) = run_seed::<Node>(170_393, asap, replay(170_393)) {
+        panic!("{violation}");
+    }
+}
+
+#[test]
 fn seed_102801_question_that_a_slow_node_reads_late_brings_back_a_hold_that_was_dropped() {
     let asap = Recipe::named("asap").expect("a recipe");
     if let Err(violation) = run_seed::<Node>(102_801, asap, replay(102_801)) {

@@ -41,6 +41,13 @@ pub(super) struct Grant {
     pub user: Option<u32>,
 }
 
+impl Grant {
+    /// Whether it has the processors that an order is to have for itself.
+    pub fn has_processors(&self, order: &Order) -> bool {
+        !order.is_pinned() || self.cpus.is_some()
+    }
+}
+
 #[derive(Default)]
 struct Held {
     user: Option<u32>,
@@ -90,8 +97,7 @@ impl Grants {
             grant.gpus = Some(parts.iter().map(|&(place, _)| self.gpus.things[place].clone()).collect());
             held.gpus = parts;
         }
-        if order.keep.is_some_and(|keep| keep.pinned)
-            && order.cores > Thousandths::ZERO
+        if order.is_pinned()
             && let Some(parts) = self.cpus.take(order.cores)
         {
             grant.cpus = Some(parts.iter().map(|&(place, _)| self.cpus.things[place]).collect());

@@ -295,6 +295,7 @@ impl Keeper {
         if self.rides.are_done() || self.gathered.elapsed() >= GATHER {
             self.gather_rides()?;
         }
+        self.call_behind_waiting()?;
         self.ring_alarms();
         self.look_at_outputs()?;
         self.reap()?;
@@ -373,7 +374,6 @@ impl Keeper {
 
     /// Starts a task whose turn has come.
     fn begin(&mut self, daemon: u64, order: Order) -> Result<(), store::Error> {
-        self.end_waiting()?;
         let task = order.task;
         self.ledger.begin(task)?;
         let refused = match (self.tasks.len() < TASKS_MAX, order.limit > Span::ZERO) {
@@ -381,7 +381,10 @@ impl Keeper {
             (false, _) => Some(format!("{TASKS_MAX} tasks run here already")),
             (_, false) => Some("its time was over before it could start".to_owned()),
         };
-        let granted = refused.map_or_else(|| self.grants.take(&order), Err);
+        let granted = match refused {
+            Some(reason) => Err(reason),
+            None => self.grant(&order)?,
+        };
         let grant = match granted {
             Ok(grant) => grant,
             Err(reason) => return self.note(daemon, ended(task, Exit::NotStarted, Some(reason))),

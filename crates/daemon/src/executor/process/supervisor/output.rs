@@ -14,7 +14,7 @@ pub(super) const NAMES: [&str; 2] = ["stdout", "stderr"];
 
 /// Makes an output file of a new task.
 pub(super) fn create(path: &Path) -> io::Result<File> {
-    // Appending, so that a file that was cut goes on at its new end. A carriage does the same.
+    // Appending, so that a file that was cut goes on at its new end. What is spawned for a ride does the same.
     OpenOptions::new().append(true).create_new(true).open(path)
 }
 

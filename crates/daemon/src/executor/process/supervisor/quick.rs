@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use minicbor::{Decode, Encode};
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::signal::{SigSet, Signal};
@@ -42,6 +43,8 @@ impl Common {
 /// Why a task was not spawned.
 #[derive(Debug)]
 pub(super) enum Unspawned {
+    /// There is no room for one more process.
+    Process(io::Error),
     /// Its outputs could not be made.
     Outputs(io::Error),
     /// Its program could not be run.
@@ -77,15 +80,18 @@ impl Spawn {
 
     /// Starts a task in the folder that this thread is in, with these variables of its own; says which process leads it.
     ///
-    /// What it reads is what this process reads, which is nothing.
+    /// What it reads is what this process reads: both that spawn so have `/dev/null` there.
     pub fn begin(&self, common: &Common, own: &Strings) -> Result<Pid, Unspawned> {
         let argv: Vec<_> = common.argv.iter().collect();
         let environment: Vec<_> = common.variables.iter().chain(own.iter()).collect();
         let leader = posix_spawn(&common.program, &self.actions, &self.attributes, &argv, &environment);
-        leader.map_err(|errno| match output::NAMES.iter().all(|name| fs::symlink_metadata(name).is_ok()) {
-            true => Unspawned::Program(errno.into()),
+        let made = || output::NAMES.iter().any(|name| fs::symlink_metadata(name).is_ok());
+        let all_made = || output::NAMES.iter().all(|name| fs::symlink_metadata(name).is_ok());
+        leader.map_err(|errno| match errno {
             // They are made on the way.
-            false => Unspawned::Outputs(errno.into()),
+            Errno::EAGAIN | Errno::ENOMEM if !made() => Unspawned::Process(errno.into()),
+            _ if all_made() => Unspawned::Program(errno.into()),
+            _ => Unspawned::Outputs(errno.into()),
         })
     }
 }

@@ -10,8 +10,8 @@
 //! alike has nothing that must be decided, so all of it is written down as begun, and a thread goes through it. How they
 //! ended is gathered, and written and told for many at once.
 //!
-//! When it has come to its end a ride waits a little: whoever is like those that were in it joins, and needs no place, thread or
-//! carriage of its own.
+//! The next of the same array join a ride while it lasts, and it waits a little for them when it has come to its end: they
+//! need no place, thread or carriage of their own.
 //!
 //! As soon as something is to be decided after all the ride is over, and the rest of it the keeper's: a task is to be
 //! stopped, is not quick, has left something behind, or the time of its place comes to an end. The thread stays until
@@ -76,8 +76,15 @@ struct Ride {
     rest: VecDeque<Order>,
     /// The last that was forked, or could not be; before the first, the one that it comes behind.
     last: Task,
-    /// Whether it has come to its end, and waits for more.
-    waits: bool,
+    /// Whether others can join it.
+    is_open: bool,
+}
+
+impl Ride {
+    /// Whether all of it have ended.
+    fn is_at_its_end(&self) -> bool {
+        self.current.is_none() && self.rest.is_empty()
+    }
 }
 
 /// The one of a ride whose turn it is.
@@ -148,6 +155,11 @@ pub(super) fn may_ride(order: &Order) -> bool {
     plain && (order.is_confined() || !order.is_grouped()) && order.limit >= TIME_LEAST
 }
 
+/// Whether others can have the place of an order after it, without a word of its own for each: the next of its array.
+pub(super) fn can_be_joined(order: &Order) -> bool {
+    order.array.is_some() && order.nodes == 1
+}
+
 /// Whether an order can have the place of another, and be in the same cell.
 pub(super) fn is_alike(one: &Order, other: &Order) -> bool {
     let has = |order: &Order| (order.cores, order.gpus, order.memory, order.keep);
@@ -169,7 +181,8 @@ impl Rides {
     /// Begins a ride, which comes behind a task that has ended. All of its tasks are in the ledger.
     pub fn begin(&self, ride: Number, behind: Task, rest: VecDeque<Order>, grant: Grant) {
         let grant = Arc::new(grant);
-        let ridden = Ride { began: Instant::now(), grant, current: None, rest, last: behind, waits: false };
+        let is_open = rest.back().is_some_and(can_be_joined);
+        let ridden = Ride { began: Instant::now(), grant, current: None, rest, last: behind, is_open };
         self.lock().rides.insert(ride, ridden);
     }
 
@@ -181,8 +194,13 @@ impl Rides {
     }
 
     /// Notes the carriage of a ride. Called before anybody else may take it for an orphan.
-    pub fn stands(&self, ride: Number, carriage: Pid) {
+    pub fn has_carriage(&self, ride: Number, carriage: Pid) {
         self.lock().of.insert(carriage, ride);
+    }
+
+    /// The carriage of a ride did not come to stand: whoever finds that it has ended may reap it.
+    pub fn has_no_carriage(&self, carriage: Pid) {
+        self.lock().of.remove(&carriage);
     }
 
     /// Ends a ride for which there is no carriage, before its first.
@@ -193,13 +211,13 @@ impl Rides {
     /// The order whose turn it is; none if the ride is over. Where there is none it waits for one, and says so first.
     pub fn next(&self, ride: Number, say: impl FnOnce()) -> Option<(Arc<Order>, Arc<Grant>)> {
         let mut inner = self.lock();
-        let ridden = inner.rides.get_mut(&ride)?;
-        if ridden.rest.is_empty() {
-            ridden.waits = true;
+        let waits = |inner: &mut Inner| {
+            inner.rides.get(&ride).is_some_and(|ridden| ridden.is_open && ridden.rest.is_empty())
+        };
+        if waits(&mut inner) {
             inner.one_waits = true;
             drop(inner);
             say();
-            let waits = |inner: &mut Inner| inner.rides.get(&ride).is_some_and(|ridden| ridden.waits);
             (inner, _) = self.joined.wait_timeout_while(self.lock(), WAITS, waits).expect(UNPOISONED);
         }
         let ridden = inner.rides.get_mut(&ride)?;
@@ -224,19 +242,21 @@ impl Rides {
     pub fn join(&self, ride: Number, mut order: Order) -> Option<Order> {
         let mut inner = self.lock();
         let Some(ridden) = inner.rides.get_mut(&ride) else { return Some(order) };
+        let may_wait = ridden.is_at_its_end();
         // The time of all is counted from the beginning of the ride.
         order.limit = order.limit + past(ridden.began);
         ridden.rest.push_back(order);
-        ridden.waits = false;
         drop(inner);
-        self.joined.notify_all();
+        if may_wait {
+            self.joined.notify_all();
+        }
         None
     }
 
-    /// Rides that have come to their ends, and wait for more.
+    /// Rides that have come to their ends, and wait for more or are about to.
     pub fn waiting(&self) -> Vec<Number> {
         let inner = self.lock();
-        inner.rides.iter().filter(|(_, ridden)| ridden.waits).map(|(&ride, _)| ride).collect()
+        inner.rides.iter().filter(|(_, ridden)| ridden.is_at_its_end()).map(|(&ride, _)| ride).collect()
     }
 
     /// Notes what came of a fork. Called before anybody else may take the process for an orphan.

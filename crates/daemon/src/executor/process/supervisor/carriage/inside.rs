@@ -111,7 +111,7 @@ fn begin(spawn: &Spawn, rider: &Rider, common: Option<&Common>, cell: &Cell) -> 
         File::create_new("script").and_then(|mut file| file.write_all(text.as_bytes())).map_err(wrong)?;
     }
     spawn.begin(common, &rider.own).map_err(|unspawned| match unspawned {
-        Unspawned::Outputs(error) => wrong(error),
+        Unspawned::Process(error) | Unspawned::Outputs(error) => wrong(error),
         Unspawned::Program(error) => cell::not_run(&error, &common.program, cell),
     })
 }

@@ -7,8 +7,9 @@ use shoal_model::Span;
 use shoal_protocols::node::{Exit, Task, Usage};
 
 use super::super::super::words::Order;
+use super::super::grants::Grant;
 use super::super::groups::Whose;
-use super::super::lines::Waiting;
+use super::super::lines::{Lines, Waiting};
 use super::super::rides::{self, Current, Gathered, Left, Number, Over, TakenOver};
 use super::super::{TASKS_MAX, WAITING_MAX, ended};
 use super::{Keeper, LOOK, ON_FOOT, Running, Stage, micros};
@@ -33,7 +34,6 @@ pub(super) struct Joining {
     ride: Number,
     /// Whom it comes behind.
     behind: Task,
-    asker: u64,
     order: Order,
 }
 
@@ -51,8 +51,8 @@ impl Keeper {
         if full || !rides::may_ride(&first.order) || carriage && !self.has_carriages() {
             return Ok(Some(first));
         }
-        let (ride, seat) = (self.rides_begun + 1, first.order.task);
-        let Ok(grant) = self.grants.take(&first.order) else { return Ok(Some(first)) };
+        let seat = first.order.task;
+        let Ok(grant) = self.grant(&first.order)? else { return Ok(Some(first)) };
         let asker = first.asker;
         let mut line = vec![first];
         while let Some(last) = line.last()
@@ -65,6 +65,8 @@ impl Keeper {
         {
             line.push(next);
         }
+        self.rides_begun += 1;
+        let ride = self.rides_begun;
         let orders: VecDeque<Order> = line.into_iter().map(Waiting::due).collect();
         for order in &orders {
             self.ledger.begin(order.task)?;
@@ -72,7 +74,6 @@ impl Keeper {
         }
         let Some(last) = orders.back() else { return Ok(None) };
         let (last, like) = (last.task, Box::new(last.clone()));
-        self.rides_begun = ride;
         self.rides_known.insert(ride, Ride { asker, seat, carriage, last, like });
         self.rides.begin(ride, behind, orders, grant);
         self.go.push((ride, carriage));
@@ -88,7 +89,6 @@ impl Keeper {
     ) -> Result<Option<Order>, store::Error> {
         let is_last = |ride: &Number| self.rides_known.get(ride).is_some_and(|known| known.last == last);
         let ride = self.riders.get(&last).copied().filter(is_last);
-        let ride = ride.filter(|_| !self.lines.is_next(last, |_| true));
         self.join(ride.filter(|&ride| self.may_join(ride, daemon, &order)), order)
     }
 
@@ -100,14 +100,15 @@ impl Keeper {
         self.join(waiting.find(|&ride| self.may_join(ride, daemon, &order)), order)
     }
 
-    /// Whether an order is of the same array as those of a ride, and like them.
+    /// Whether an order is of the same array as those of a ride, and like them, and nobody stands behind these already.
     fn may_join(&self, ride: Number, daemon: u64, order: &Order) -> bool {
-        let Some(Ride { asker, like, .. }) = self.rides_known.get(&ride) else { return false };
-        let is_of_the_same = order.array.is_some() && order.array == like.array && order.nodes == 1;
+        let Some(Ride { asker, like, last, .. }) = self.rides_known.get(&ride) else { return false };
+        let is_of_the_same = rides::can_be_joined(order) && order.array == like.array;
         let has_room = self.riders.len() < WAITING_MAX;
         *asker == daemon
             && is_of_the_same
             && has_room
+            && !self.lines.is_next(*last, |_| true)
             && rides::may_ride(order)
             && rides::is_alike(like, order)
     }
@@ -119,7 +120,7 @@ impl Keeper {
         let behind = std::mem::replace(&mut known.last, order.task);
         self.ledger.begin(order.task)?;
         self.riders.insert(order.task, ride);
-        self.joining.push(Joining { ride, behind, asker: known.asker, order });
+        self.joining.push(Joining { ride, behind, order });
         Ok(None)
     }
 
@@ -129,25 +130,54 @@ impl Keeper {
             return Ok(());
         }
         self.ledger.write()?;
-        for Joining { ride, behind, asker, order } in std::mem::take(&mut self.joining) {
+        for Joining { ride, behind, order } in std::mem::take(&mut self.joining) {
             if let Some(order) = self.rides.join(ride, order) {
                 // It has just gone on without: that is still to be gathered, and then it is their turn.
                 self.riders.remove(&order.task);
+                let asker = self.rides_known.get(&ride).map(|known| known.asker).unwrap_or_default();
                 self.lines.push(behind, Waiting { asker, since: Instant::now(), order });
             }
         }
         Ok(())
     }
 
-    /// Ends the rides that wait for more: somebody else is to have what they hold.
-    pub(super) fn end_waiting(&mut self) -> Result<(), store::Error> {
-        self.board()?;
-        for ride in self.rides.waiting() {
-            if let Some(before) = self.take_over(ride)? {
-                self.call_next(before)?;
-            }
+    /// What a task is to have. Where that is not left, rides that only wait for more end, and give back what they hold.
+    pub(super) fn grant(&mut self, order: &Order) -> Result<Result<Grant, String>, store::Error> {
+        let granted = self.grants.take(order);
+        let has_all = granted.as_ref().is_ok_and(|grant| grant.has_processors(order));
+        if has_all || !self.end_waiting(|_, _| true)? {
+            return Ok(granted);
+        }
+        self.grants.give_back(order.task);
+        Ok(self.grants.take(order))
+    }
+
+    /// Has those begin that stand behind a ride which only waits for more.
+    pub(super) fn call_behind_waiting(&mut self) -> Result<(), store::Error> {
+        if self.lines.len() > 0 {
+            self.end_waiting(|lines, last| lines.is_next(last, |_| true))?;
         }
         Ok(())
+    }
+
+    /// Ends rides that have come to their ends, of those with such a last one; says whether there were any.
+    fn end_waiting(&mut self, is: impl Fn(&Lines, Task) -> bool) -> Result<bool, store::Error> {
+        self.board()?;
+        let mut some = self.rides.are_done();
+        if some {
+            // Those that are over hold what they have until they are gathered.
+            self.gather_rides()?;
+        }
+        for ride in self.rides.waiting() {
+            let Some(last) = self.rides_known.get(&ride).map(|known| known.last) else { continue };
+            if is(&self.lines, last) {
+                some = true;
+                if let Some(before) = self.take_over(ride)? {
+                    self.call_next(before)?;
+                }
+            }
+        }
+        Ok(some)
     }
 
     /// Whether tasks that are not trusted may ride.

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
+use nix::unistd::Pid;
 use shoal_model::job::Work;
 use shoal_protocols::node::Exit;
 
@@ -86,7 +87,9 @@ impl Shared {
                 Ok(Rode::Failed(failure)) => {
                     // Where one cannot begin, the next could not either.
                     let clean = matches!(failure, Failure::Program { .. });
-                    let name = last.as_ref().map(|last: &Last| last.common.name());
+                    // What could not be run may be somewhere else by now.
+                    let last: Option<Last> = last.take();
+                    let name = last.as_ref().map(|last| last.common.name());
                     let Failed { exit, reason } = unsettled(&folder.riding, name, failure);
                     (ended(task, exit, Some(reason)), clean)
                 }
@@ -156,13 +159,18 @@ impl Shared {
         }
         let (mut command, line) = carriage::command().map_err(wrong)?;
         command.envs(self.marks(order.task)).current_dir(&folder);
-        let _forking = self.forking.read().expect(UNPOISONED);
+        let forking = self.forking.read().expect(UNPOISONED);
         let child = self.spawn(&mut command, &grant).map_err(wrong)?;
+        let pid = Pid::from_raw(child.id() as i32);
+        self.rides.has_carriage(ride, pid);
+        // It may take its time, and nobody is to wait for it.
+        drop(forking);
         // The other end of the line lies in it, and must be nobody's but the child's.
         drop(command);
-        let carriage = Carriage::settle(child, line, &cell)
-            .map_err(|failure| unsettled(&folder, None::<&str>, failure))?;
-        self.rides.stands(ride, carriage.pid());
+        let carriage = Carriage::settle(child, line, &cell).map_err(|failure| {
+            self.rides.has_no_carriage(pid);
+            unsettled(&folder, None::<&str>, failure)
+        })?;
         if let Some(cpus) = &grant.cpus {
             // The two of them take turns: each is woken where the other has just worked.
             pin(&set_of(cpus));

@@ -45,7 +45,11 @@ impl Shared {
             });
             let pid = match self.rides.spawned(ride, order.task, result) {
                 Forked::Runs(pid) => pid,
-                Forked::Failed => continue,
+                Forked::Failed => {
+                    // What could not be run may be somewhere else by now.
+                    last = None;
+                    continue;
+                }
                 Forked::Taken(result) => {
                     let leader = result.as_ref().ok().copied();
                     self.spawned.lock().expect(UNPOISONED).push(Spawned { task: order.task, result });
@@ -98,10 +102,13 @@ impl Shared {
     ) -> Result<Pid, Failed> {
         self.on_processors(grant, || spawn.begin(common, own)).map_err(|unspawned| {
             let folder = self.layout.attempt(order.task);
-            match unspawned {
+            let failed = match unspawned {
+                Unspawned::Program(error) => return cannot_run(&folder, common.name(), &error),
+                Unspawned::Process(error) => not_started("make a process in", &folder, &error),
                 Unspawned::Outputs(error) => not_started("make the outputs in", &folder, &error),
-                Unspawned::Program(error) => cannot_run(&folder, common.name(), &error),
-            }
+            };
+            output::explain(&folder, &failed.reason);
+            failed
         })
     }
 }
