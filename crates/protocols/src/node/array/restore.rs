@@ -138,7 +138,7 @@ mod tests {
 
     fn place(parent: &Owned, index: u32, last: u32) -> Record {
         let job = parent.id.of_index(index);
-        let last = Epoch(last.into());
+        let last = Epoch(last);
         Record::Commit(two_phase::Record::Tenure(Tenure {
             job,
             last,
